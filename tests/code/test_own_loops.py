@@ -80,7 +80,7 @@ def test_a_function_with_such_a_loop_has_to_be_called_first(tmp_path: Path) -> N
 
 def test_lines_of_a_notebook_that_prevent_the_start_are_named(tmp_path: Path) -> None:
     (script,) = found_in(tmp_path, f"!pip install keras\n{LOOP}").entries
-    assert script.note == "Remove what a notebook alone understands, in line 1, to start it."
+    assert script.note == "To start it, remove the lines that only a notebook understands: 1."
 
 
 @pytest.mark.parametrize(

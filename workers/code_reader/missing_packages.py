@@ -80,7 +80,7 @@ def unreached(
         used: further names of it that are needed.
     """
     packages = _missing(statements, surroundings.own)
-    # Without anything that is used, it is not known what the file is for.
+    # Without anything that is used, the purpose of the file is unknown.
     if surroundings.used is None or not (surroundings.used | used) or not packages:
         return {}
     needs = {id(node): _needs(node, uses[id(node)], packages) for node in statements}

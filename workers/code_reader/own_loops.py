@@ -46,7 +46,7 @@ class OwnLoop:
 
     @property
     def advice(self) -> str:
-        """Say what can be done with it."""
+        """Return the ways to train in an experiment, for the page."""
         lines = f"line {self.line}" if self.line == self.end else f"lines {self.line} to {self.end}"
         what = (
             "start the file as a script that calls trainyard_report.report(epoch, loss=…)"
@@ -88,7 +88,7 @@ def script_of_loop(module: Module, loops: list[OwnLoop]) -> CodeEntry | None:
     if loop is None:
         return None
     numbers = ", ".join(map(str, module.magics[:5]))
-    note = f"Remove what a notebook alone understands, in line {numbers}, to start it." if numbers else ""
+    note = f"To start it, remove the lines that only a notebook understands: {numbers}." if numbers else ""
     return CodeEntry(kind="script", name=module.path, path=module.path, line=loop.line, note=note)
 
 
@@ -114,7 +114,7 @@ def _has_library_base(module: Module, node: ast.ClassDef) -> bool:
 
 
 def _training_names(module: Module) -> set[str]:
-    """Return the names of functions and objects by which a step of a training is done."""
+    """Return the names of functions and objects that do a step of a training."""
     names: set[str] = set()
     while True:
         more = {

@@ -1,4 +1,4 @@
-"""Finds what the names of a script may mean: assigned values, turns of loops, and arguments of functions."""
+"""Finds the meanings of names in a script: assigned values, turns of loops, and arguments of functions."""
 
 import ast
 from collections.abc import Iterator
@@ -153,7 +153,7 @@ def function_parameters(function: Function) -> list[str]:
 
 
 def _argument(call: ast.Call, function: Function, name: str) -> ast.expr | None:
-    """Return what a call of a function gives to its argument; None for another call."""
+    """Return the value that a call of a function gives to its argument; None for another call."""
     called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if called != function.name:
         return None
