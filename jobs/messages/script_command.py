@@ -108,7 +108,7 @@ class _Level:
             options = _before("what follows", options, self.unended)
         return joined(places, options, rest, is_parsed=is_parsed)
 
-    def _given(self) -> list[list[str]]:
+    def _given(self) -> list[str]:
         return passed_places(self._order, self._places)
 
 

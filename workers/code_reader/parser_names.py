@@ -25,7 +25,7 @@ class Names:
         self._functions = {
             node.name: node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         }
-        self._loops = [node for node in nodes if isinstance(node, ast.For)]
+        self._loops = [loop for node in nodes for loop in _loops_of(node)]
         for node in nodes:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -110,8 +110,8 @@ class Names:
 
     def _turns(self, key: str, line: int) -> list[ast.expr] | None:
         """Return the values that a variable has in the turns of a loop around a line; None without one."""
-        for loop in reversed(self._loops):
-            if not loop.lineno <= line <= (loop.end_lineno or loop.lineno):
+        for first, last, loop in reversed(self._loops):
+            if not first <= line <= last:
                 continue
             targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
             places = [place for place, target in enumerate(targets) if ast.unparse(target) == key]
@@ -144,6 +144,15 @@ class Names:
                 yield from holder.values or self._stored_in(node.func.value)
             elif isinstance(holder, ast.Dict):
                 yield from filter(None, holder.keys)
+
+
+def _loops_of(node: ast.AST) -> list[tuple[int, int, ast.For | ast.comprehension]]:
+    """Return a loop with its first and last line; of a comprehension all of its loops."""
+    if isinstance(node, ast.For):
+        return [(node.lineno, node.end_lineno or node.lineno, node)]
+    if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        return [(node.lineno, node.end_lineno or node.lineno, each) for each in node.generators]
+    return []
 
 
 def function_parameters(function: Function) -> list[str]:

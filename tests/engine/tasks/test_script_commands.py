@@ -41,6 +41,7 @@ MADE: dict[str, str] = {
     "parents that a function makes": "import argparse\ndef base():\n"
     "    p = argparse.ArgumentParser(add_help=False)\n    p.add_argument('--seed', type=int)\n    return p\n"
     f"{COMMANDS}sub.add_parser('fit', parents=[base()])\nsub.add_parser('test')\n",
+    "a comprehension": f"{TWO}[p.add_argument('--seed', type=int) for p in (fit, test)]\n",
     "an attribute": f"{COMMANDS}class A: ...\na = A()\na.fit = sub.add_parser('fit')\n"
     "a.fit.add_argument('--seed', type=int)\n",
 }

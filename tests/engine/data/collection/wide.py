@@ -6,13 +6,13 @@ COLUMNS, ROWS = 30, 40
 NAMES = [f"c{place}" for place in range(COLUMNS)]
 
 
-def _wide(name: str, values: list[str], **expected: tuple[str, ...]) -> TableCase:
+def _wide(name: str, values: list[str], *, findings: tuple[str, ...], absent: tuple[str, ...]) -> TableCase:
     """Return a table whose columns have the same values, each with a digit of its own."""
     rows = [
         [*(value.format(place) for place in range(COLUMNS)), str(i % 2)] for i, value in enumerate(values)
     ]
     content = csv_rows(",".join([*NAMES, "y"]), *map(",".join, rows))
-    return TableCase(name, content, **expected)
+    return TableCase(name, content, findings=findings, absent=absent)
 
 
 CASES: tuple[TableCase, ...] = (
