@@ -143,7 +143,9 @@ def group_offers(offers: Sequence[Offer]) -> list[OfferGroup]:
         kinds.setdefault(kind, []).append(group)
     folded: list[OfferGroup] = []
     for first, *more in kinds.values():
-        if len(more) < FOLDED_FROM:
+        columns = {group.column for group in (first, *more)}
+        # Several findings on one column have each its own matter.
+        if len(more) < FOLDED_FROM or len(columns) <= len(more):
             folded += [first, *more]
         else:
             first.more.extend(more)
