@@ -29,11 +29,6 @@ ESCAPED = (
         refusal="line 3 of quotes_with_a_backslash_in_a_later_line_in_utf_16.csv",
     ),
     TableCase(
-        "an_inch_far_from_quotes_in_utf_16.csv",
-        csv_rows("a,y", 'abc" x\\" y,1', '"z",0').decode().encode("utf-16"),
-        {"a": ExpectedColumn("category")},
-    ),
-    TableCase(
         "folders_that_end_with_a_backslash.csv",
         csv_rows("a,b,y", '"C:\\data\\","x",0', '"C:\\","D:\\" ,1', "E,x,1"),
         {"a": ExpectedColumn("category", values=("C:\\data\\", "C:\\", "E"))},
