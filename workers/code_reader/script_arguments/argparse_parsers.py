@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from workers.code_reader.modules import Module, constant
-from workers.code_reader.parser_names import Names, given_to, method_of
+from workers.code_reader.script_arguments.parser_names import Names, given_to, method_of
 
 ADD = "add_argument"
 ADD_PARSER = "add_parser"

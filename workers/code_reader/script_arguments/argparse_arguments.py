@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobs.messages.code import ArgumentAction, CodeArgument, GivenAs, default_dest
-from workers.code_reader.argparse_parsers import PARSER, CommandChoice, Parsers
-from workers.code_reader.argument_choices import choices_of, value_of
-from workers.code_reader.argument_words import words_of
 from workers.code_reader.modules import Module, constant, list_of_names, printable
-from workers.code_reader.parser_names import method_of
+from workers.code_reader.script_arguments.argparse_parsers import PARSER, CommandChoice, Parsers
+from workers.code_reader.script_arguments.argument_choices import choices_of, value_of
+from workers.code_reader.script_arguments.argument_words import words_of
+from workers.code_reader.script_arguments.parser_names import method_of
 
 PARSE = ("parse_args", "parse_known_args")
 ACTIONS: dict[str, ArgumentAction] = {
