@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -174,6 +174,12 @@ class CodeSearch(Frozen):
     batch_size: int | None = None
     validation_split: float | None = None
     early_stopping: CallbackOfCode | None = None
+    max_failures: int | None = Field(None, description="Failed trials in a row after which it ends.")
+    shuffle: bool | None = None
+    space: list[dict[str, Any]] = Field([], description="Rows that narrow the space which the code declares.")
+    hyperparameters: dict[str, bool | int | float | str] = Field(
+        {}, description="Values of hyperparameters that are not searched."
+    )
     left_out: list[str] = Field(
         [], description="Arguments without a field in a spec, or without a constant value."
     )

@@ -39,13 +39,10 @@ def command_of(
     """
     module = script.entry.removeprefix(MODULE) if script.entry.startswith(MODULE) else ""
     start = ["-m", module] if module else [script.entry]
-    chosen = chosen_command(script, declared)
-    # Of two with one name, a command's own counts: its default replaces the value of the other.
-    usable = [argument for argument in declared if chosen is not None and argument.command == chosen]
-    usable += [argument for argument in declared if argument.command is None]
-    options: dict[str | None, list[list[str]]] = {None: [], chosen: []}
-    unended: dict[str, list[str]] = {}
-    places: dict[str | None, dict[int, list[str]]] = {None: {}, chosen: {}}
+    chosen = chosen_commands(script, declared)
+    # Of two with one name, that of the last command counts: its default replaces the value of the other.
+    usable = [each for command in reversed(chosen) for each in declared if each.command == command]
+    levels: dict[str | None, _Level] = {command: _Level(command, usable) for command in chosen}
     given: dict[str, str] = {}
     for name, value in script.args.items():
         argument = find_argument(name, value, usable)
@@ -53,36 +50,75 @@ def command_of(
             raise ArgumentRefused(name, f"it is the same argument as {other!r}; leave one of them out")
         if argument is None:
             if owner := find_argument(name, value, declared):
-                raise ArgumentRefused(name, why_not_of(chosen, owner, declared))
+                raise ArgumentRefused(name, why_not_of(chosen[-1], owner, declared))
             texts = _generic(name, value, is_whole=is_whole, given_as=given_as)
+            # One that was not found may belong to the command, whose parser has more than those found.
+            level = levels[None if is_whole else chosen[-1]]
+            level.options.append(texts)
             # A name alone is most often an option that takes no value.
             if isinstance(value, list) and len(texts) > 1:
-                unended[name] = texts
-            options[None].append(texts)
-        elif argument.flags:
-            texts = passed_option(argument, name, value)
-            if argument.command is None and _takes_more(argument, texts):
-                unended[name] = texts
-            options[argument.command].append(texts)
+                level.unended[name] = texts
         elif argument.action != "command":
-            order = _places_of(argument.command, usable)
-            places[argument.command][order.index(argument)] = passed_values(argument, name, value)
-    main = passed_places(_places_of(None, usable), places[None])
-    rest = _rest_of(chosen, usable)
-    if chosen is None:
-        ended = _before("what follows", options[None], unended) if rest and main else options[None]
-        return [*start, *joined(main, ended, rest, is_parsed=given_as != "value")]
-    own = passed_places(_places_of(chosen, usable), places[chosen])
-    before = joined(main, _before("the command", options[None], unended), is_last=False)
-    return [*start, *before, chosen, *joined(own, options[chosen], rest)]
+            levels[argument.command].add(argument, name, value)
+    rest = _rest_of(chosen[-1], usable)
+    command = start
+    for place, level in enumerate(levels.values()):
+        command += [level.command.rpartition(" ")[2]] if level.command is not None else []
+        if place < len(levels) - 1:
+            command += level.before_command()
+        else:
+            command += level.texts(rest, is_parsed=given_as != "value")
+    return command
+
+
+class _Level:
+    """The arguments of a script or of one of its commands, in the order in which it gets them.
+
+    Attributes:
+        command: the command; None for the script itself.
+        options: the texts of each option.
+        unended: those that would take the texts after them too, by their names.
+    """
+
+    def __init__(self, command: str | None, usable: Sequence[CodeArgument]) -> None:
+        self.command = command
+        self.options: list[list[str]] = []
+        self.unended: dict[str, list[str]] = {}
+        self._order = _places_of(command, usable)
+        self._places: dict[int, list[str]] = {}
+
+    def add(self, argument: CodeArgument, name: str, value: ScriptArgument) -> None:
+        """Add the value of one of its arguments."""
+        if not argument.flags:
+            self._places[self._order.index(argument)] = passed_values(argument, name, value)
+            return
+        texts = passed_option(argument, name, value)
+        if _takes_more(argument, texts):
+            self.unended[name] = texts
+        self.options.append(texts)
+
+    def before_command(self) -> list[str]:
+        """Return its texts, after which the name of a command follows."""
+        return joined(self._given(), _before("the command", self.options, self.unended), is_last=False)
+
+    def texts(self, rest: str, *, is_parsed: bool) -> list[str]:
+        """Return its texts, after which nothing follows, or `rest`, the place that takes all."""
+        places, options = self._given(), self.options
+        if rest and places and self.command is None:
+            options = _before("what follows", options, self.unended)
+        return joined(places, options, rest, is_parsed=is_parsed)
+
+    def _given(self) -> list[str]:
+        return passed_places(self._order, self._places)
 
 
 def why_not_of(chosen: str | None, owner: CodeArgument, declared: Sequence[CodeArgument]) -> str:
     """Return why an argument of another command is not passed."""
-    if chosen is not None:
+    if chosen is not None and not (owner.command or "").startswith(f"{chosen} "):
         return f"the command {chosen!r} has no such argument"
-    choice = next((argument.name for argument in declared if argument.action == "command"), "command")
-    return f"it belongs to the command {owner.command!r}; give the argument {choice!r} with it too"
+    choice = _choice_of(chosen, declared)
+    name = choice.name if choice is not None else "command"
+    return f"it belongs to the command {owner.command!r}; give the argument {name!r} with it too"
 
 
 def _rest_of(command: str | None, arguments: Sequence[CodeArgument]) -> str:
@@ -149,20 +185,26 @@ def path_of(entry: str) -> str:
     return entry
 
 
-def chosen_command(script: ScriptModel, declared: Sequence[CodeArgument]) -> str | None:
-    """Return the command that a script is to run; None if it has none, or none is chosen.
+def chosen_commands(script: ScriptModel, declared: Sequence[CodeArgument]) -> list[str | None]:
+    """Return None for the script itself, then its command, and the command of this command.
 
     Raises:
         ArgumentRefused: the script has no such command.
     """
-    choice = next((argument for argument in declared if argument.action == "command"), None)
-    if choice is None or choice.name not in script.args:
-        return None
-    value, choices = script.args[choice.name], literal(choice.choices)
-    # A list that is not known, or was cut, is the script's own to check.
-    if choices and value not in choices:
-        raise ArgumentRefused(choice.name, f"{value!r} is no command; it has {', '.join(map(str, choices))}")
-    return str(value)
+    chosen: list[str | None] = [None]
+    while (choice := _choice_of(chosen[-1], declared)) is not None and choice.name in script.args:
+        value, choices = script.args[choice.name], literal(choice.choices)
+        # A list that is not known, or was cut, is the script's own to check.
+        if choices and value not in choices:
+            listed = ", ".join(map(str, choices))
+            raise ArgumentRefused(choice.name, f"{value!r} is no command; it has {listed}")
+        chosen.append(str(value) if chosen[-1] is None else f"{chosen[-1]} {value}")
+    return chosen
+
+
+def _choice_of(command: str | None, declared: Sequence[CodeArgument]) -> CodeArgument | None:
+    """Return the choice between the commands of a script, or of one of its commands."""
+    return next((each for each in declared if each.action == "command" and each.command == command), None)
 
 
 def find_argument(name: str, value: ScriptArgument, declared: Iterable[CodeArgument]) -> CodeArgument | None:

@@ -1,8 +1,10 @@
 """Passes a value to an argument of a script as its parser wants it, or refuses it."""
 
 import ast
+import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -44,6 +46,7 @@ def passed_option(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     Raises:
         ArgumentRefused: it cannot have this value.
     """
+    value = _listed(argument, value)
     long_names = [flag for flag in argument.flags if flag.startswith("--")]
     flag = max(long_names or argument.flags, key=len)
     if argument.action in ("true", "false", "boolean"):
@@ -149,6 +152,7 @@ def passed_values(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     Raises:
         ArgumentRefused: it takes another number of values, or none of this kind.
     """
+    value = _listed(argument, value)
     if argument.separator is not None:
         items = value if isinstance(value, list) else [value]
         texts = [value_text(item) for item in items]
@@ -166,6 +170,17 @@ def passed_values(argument: CodeArgument, name: str, value: ScriptArgument) -> l
     if not items and argument.nargs == "+":
         raise ArgumentRefused(name, "it takes at least one value; leave it out")
     return [_checked_text(argument, name, item) for item in items]
+
+
+def _listed(argument: CodeArgument, value: ScriptArgument) -> ScriptArgument:
+    """Return the list in a text such as `["a", "b"]`: a search can only choose between single values."""
+    if not argument.takes_several or not isinstance(value, str) or not value.startswith("["):
+        return value
+    with suppress(ValueError, RecursionError):
+        listed = json.loads(value)
+        if isinstance(listed, list) and all(isinstance(item, bool | int | float | str) for item in listed):
+            return listed
+    return value
 
 
 def _split(argument: CodeArgument, value: ScriptScalar) -> list[ScriptScalar]:

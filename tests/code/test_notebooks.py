@@ -133,7 +133,7 @@ tuner.search(x, y, epochs=N, batch_size=64)
     assert search.model_dump(exclude_defaults=True) == {
         "path": "model.py", "line": 8, "tuner": "BayesianOptimization", "entry": "Net", "metric": "val_f1",
         "direction": "max", "max_trials": 7, "executions": 2, "seed": 3, "batch_size": 64,
-        "left_out": ["tune_new_entries", "epochs"],
+        "left_out": ["tune_new_entries=False: fix the other hyperparameters in the form", "epochs"],
     }  # fmt: skip
 
 
@@ -376,8 +376,8 @@ def test_code_without_entries_says_what_was_looked_for_on_its_page(people: Peopl
         ("import tensorflow as tf; x = 1\nimport tensorflow as tf\ny = tf.keras.Input, tf.keras.Model\n"
          "def f():\n    return x, y\n",
          "import keras; x = 1\nimport keras\ny = keras.Input, keras.Model\ndef f():\n    return x, y\n"),
-        ("import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n",
-         "import tensorflow as tf\n\n\ndef f():\n    return tf.constant(1), tf.keras.Model\n"),
+        ("import tensorflow as tf\n\n\ndef k():\n    return tf.constant(1), tf.keras.Model\n",
+         "import tensorflow as tf\n\n\ndef k():\n    return tf.constant(1), tf.keras.Model\n"),
     ],
 )  # fmt: skip
 def test_imports_from_tensorflow_are_named_and_become_those_of_keras(

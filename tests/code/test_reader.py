@@ -129,7 +129,7 @@ if __name__ == "__main__":
     ]  # fmt: skip
     assert script.arguments[2].help == "how\N{REPLACEMENT CHARACTER} many", "no database accepts a NUL"
     assert script.arguments[3].choices == '["s", "l"]'
-    assert script.note.startswith("1 argument(s)")
+    assert "shows the arguments of line 9: add them by hand" in script.note
 
 
 def test_the_arguments_that_are_kept_are_bounded(tmp_path: Path) -> None:

@@ -83,6 +83,24 @@ def test_many_findings_with_offers_are_shown_in_parts_with_the_places_of_all(api
     assert f'action="{PLACE}/offers/199?project=yard"' in last
 
 
+def test_the_same_finding_on_many_columns_is_one_with_the_others_below(api: Client) -> None:
+    send(api)
+    many = [
+        {
+            "finding": f"Column 'c{place}' differs in its writing: {place}.",
+            "label": f"Merge the writings of c{place}",
+            "change": {"name": f"c{place}", "merge_labels": True},
+        }
+        for place in range(30)
+    ]
+    make_ready(newest(), {**SHOP, "offers": [NUMBERS, *many]})
+    page = squeezed(api.get(f"{PLACE}?project=yard").content.decode())
+    assert "The same for 29 more columns: c1, c2, c3" in page
+    assert page.index("<details") < page.index("Column &#x27;c1&#x27; differs in its writing: 1.")
+    assert "choices</span>" not in page, "two findings need no second page"
+    assert f'action="{PLACE}/offers/30?project=yard"' in page
+
+
 def test_the_words_in_place_of_numbers_are_named_in_the_table_of_columns(api: Client) -> None:
     send(api)
     price = SHOP["columns"][3] | {"gap_counts": {"NA": 12, "?": 1}}

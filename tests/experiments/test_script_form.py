@@ -220,6 +220,33 @@ def test_each_row_names_how_its_value_is_passed_and_lists_are_read(browser: Clie
     assert "train.py rows.csv --no-cache --layers 8 4 --no-shuffle" in shown
 
 
+LISTS = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--names", nargs="+")
+args = parser.parse_args()
+"""
+
+
+def test_searched_lists_of_texts_arrive_as_several_arguments(browser: Client) -> None:
+    file = SimpleUploadedFile("train.py", LISTS.encode())
+    assert browser.post("/code/new", {"project": "yard", "file": file}).status_code == 303
+    where = address(CodeVersion.objects.get())
+    fields = with_rows(entries(browser.get(where)), names={"use": "values", "values": "a b, c"})
+    sent = {**fields, "metric": "loss", "direction": "min", "do": "submit"}
+    assert browser.post(where, sent).status_code == 303
+    job = Job.objects.get(kind="search")
+    (row,) = present(job.revision).spec.search.space
+    assert isinstance(row, ChoiceParameter) and row.values == ('["a", "b"]', '["c"]')
+    (trial,) = make_trials(job, 1)
+    Trial.objects.filter(pk=trial.pk).update(values={"names": row.values[0]})
+    assert "train.py --names a b" in browser.get(f"/jobs/{job.pk}/trials/1").content.decode()
+    again = entries(browser.get(f"/p/yard/experiments/{present(job.revision).experiment_id}/edit"))
+    assert again[f"{row_of(again, 'names')}values"] == '["a", "b"], ["c"]'
+    edited = f"/p/yard/experiments/{present(job.revision).experiment_id}/edit"
+    assert browser.post(edited, {**again, "do": "draft"}).status_code == 303
+
+
 CHOICES = """
 import argparse
 parser = argparse.ArgumentParser()

@@ -9,14 +9,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs.messages.code import CallbackOfCode, CodeNotice, CodeSearch
-from workers.code_reader.modules import Module, printable
+from workers.code_reader.described_space import HYPERPARAMETERS, NEW_ENTRIES, described_space
+from workers.code_reader.modules import Module, constant, printable
 from workers.code_reader.tuners import SEARCHES, tuner_of
 
-POSITIONAL = {
-    "Hyperband": ("hypermodel", "objective", "max_epochs", "factor", "hyperband_iterations"),
-}
-"""The first arguments of a tuner by their places."""
+LAST = (
+    "seed", "hyperparameters", "tune_new_entries", "allow_new_entries", "max_retries_per_trial",
+    "max_consecutive_failed_trials",
+)  # fmt: skip
 FIRST = ("hypermodel", "objective", "max_trials")
+POSITIONAL = {
+    "RandomSearch": (*FIRST, *LAST),
+    "GridSearch": (*FIRST, *LAST),
+    "BayesianOptimization": (*FIRST, "num_initial_points", "alpha", "beta", *LAST),
+    "Hyperband": ("hypermodel", "objective", "max_epochs", "factor", "hyperband_iterations", *LAST),
+}
+"""The arguments of a tuner by their places."""
+OF_FIT = (
+    "x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data",
+    "shuffle",
+)  # fmt: skip
+"""Those of `fit`, to which `search` passes its own."""
 NO_FIELD = frozenset(
     {"overwrite", "directory", "project_name", "logger", "verbose", "x", "y", "validation_data"}
 )
@@ -49,8 +62,8 @@ def _search(module: Module, tuner: ast.Call, calls: Sequence[ast.Call]) -> CodeS
     # A name has the value that it was given last before the line.
     constants = _constants(module, (searches[0] if searches else tuner).lineno)
     name = _tuner(module, tuner)
-    arguments = _arguments(tuner, POSITIONAL.get(name, FIRST))
-    searched = _arguments(searches[0], ("x", "y")) if searches else {}
+    arguments = _arguments(tuner, POSITIONAL[name])
+    searched = _arguments(searches[0], OF_FIT) if searches else {}
     entry = _entry(module, arguments.get("hypermodel"), _constants(module, tuner.lineno))
     return _described(module, tuner, {**arguments, **searched}, constants, tuner=name, entry=entry)
 
@@ -72,7 +85,7 @@ def training_of(module: Module, call: ast.Call, entry: str) -> CodeSearch:
         entry: the function that builds the model.
     """
     constants = _constants(module, call.lineno)
-    return _described(module, call, _arguments(call, ("x", "y")), constants, tuner="", entry=entry)
+    return _described(module, call, _arguments(call, OF_FIT), constants, tuner="", entry=entry)
 
 
 def _described(
@@ -86,7 +99,10 @@ def _described(
 ) -> CodeSearch:
     metric, direction = _objective(module, arguments.get("objective"), constants)
     numbers = _Numbers(arguments, constants)
-    taken = {"hypermodel", "objective", "callbacks", *numbers.names, *NO_FIELD}
+    space = described_space(module, call, arguments)
+    shuffle = constant(arguments.get("shuffle"))
+    taken = {"hypermodel", "objective", "callbacks", HYPERPARAMETERS, NEW_ENTRIES, *numbers.names, *NO_FIELD}
+    taken |= {"shuffle"} if isinstance(shuffle, bool) else set()
     left_out = [printable(name) for name in arguments if name not in taken]
     left_out += [printable(text) for text in _other_callbacks(module, arguments.get("callbacks"), constants)]
     left_out += _further_objectives(module, arguments.get("objective"), constants)
@@ -107,7 +123,11 @@ def _described(
         batch_size=numbers.whole("batch_size"),
         validation_split=numbers.number("validation_split"),
         early_stopping=_early_stopping(module, arguments.get("callbacks"), constants),
-        left_out=left_out + numbers.unknown,
+        max_failures=numbers.whole("max_consecutive_failed_trials"),
+        shuffle=shuffle if isinstance(shuffle, bool) else None,
+        space=space.rows,
+        hyperparameters=space.fixed,
+        left_out=left_out + space.left_out + numbers.unknown,
     )
 
 
@@ -117,7 +137,7 @@ class _Numbers:
     names = frozenset(
         {
             "max_trials", "executions_per_trial", "seed", "max_epochs", "factor", "hyperband_iterations",
-            "epochs", "batch_size", "validation_split",
+            "epochs", "batch_size", "validation_split", "max_consecutive_failed_trials",
         }
     )  # fmt: skip
 
@@ -163,8 +183,16 @@ def _tuner(module: Module, call: ast.Call) -> str:
 
 
 def _arguments(call: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr]:
-    given = dict(zip(names, call.args, strict=False))
-    return given | {each.arg: each.value for each in call.keywords if each.arg is not None}
+    """Return a call's arguments by name; those of `*values` and `**values` are named so."""
+    given: dict[str, ast.expr] = {}
+    for name, value in zip(names, call.args, strict=False):
+        if isinstance(value, ast.Starred):
+            given[f"*{ast.unparse(value.value)}"] = value.value
+            break
+        given[name] = value
+    for each in call.keywords:
+        given[each.arg or f"**{ast.unparse(each.value)}"] = each.value
+    return given
 
 
 def _constants(module: Module, line: int) -> dict[str, ast.expr]:

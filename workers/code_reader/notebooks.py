@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from jobs.messages.code import CodeNotice
 from workers.code_reader.builders import statements_of, takes_hyperparameters
+from workers.code_reader.missing_packages import Surroundings, unreached
 from workers.code_reader.modules import Module, printable
 from workers.code_reader.scripts import is_start, reads_arguments
+from workers.code_reader.tensorflow_imports import notices_of_tensorflow
 from workers.code_reader.trained_models import TrainedModel, trained_models
 from workers.code_reader.tuners import tuner_of
-from workers.code_reader.uses import executed, use_of
+from workers.code_reader.uses import holders, use_of
 
 WORK = frozenset(
     {
@@ -43,9 +45,10 @@ class Notebook:
         runs: statements that load data, train or show something when the file is imported, in their order.
         kept: all statements that are needed to define its functions and classes.
         trained: the models that statements build and train, if no function builds one.
+        unreached: the missing package of each definition that no entry reaches, by the id of its statement.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, surroundings: Surroundings | None = None) -> None:
         self._module = module
         self._uses = {id(node): use_of(module, node) for node in module.tree.body}
         self.runs = [node for node in module.tree.body if self._works(node)]
@@ -53,19 +56,35 @@ class Notebook:
         defined = self._defined(tainted)
         needed = self._needed(defined, tainted)
         self.trained = [] if _has_builder(module) else trained_models(module, self._uses, self.runs)
-        imports = needed | {name for model in self.functions() for name in model.reads}
-        fixed = {id(node) for node in defined}
-        self.kept = [
-            node
-            for node in module.tree.body
-            if id(node) in fixed or self._is_kept(node, needed, tainted, imports)
-        ]
+        used = {name for model in self.functions() for name in model.reads}
+        self.kept = self._kept(defined, needed, tainted, needed | used)
+        self.unreached = unreached(module.tree.body, self._uses, surroundings or Surroundings(), used)
+        if self.unreached:
+            defined = [node for node in defined if id(node) not in self.unreached]
+            needed = self._needed(defined, tainted)
+            kept = self._kept(defined, needed, tainted, needed | used)
+            self.kept = [node for node in kept if id(node) not in self.unreached]
         self._missing = needed & tainted
         self._tainted_names = tainted
 
+    def _kept(
+        self, defined: list[ast.stmt], needed: set[str], tainted: set[str], imports: set[str]
+    ) -> list[ast.stmt]:
+        fixed = {id(node) for node in defined}
+        return [
+            node
+            for node in self._module.tree.body
+            if id(node) in fixed or self._is_kept(node, needed, tainted, imports)
+        ]
+
+    @property
+    def leaves_out(self) -> bool:
+        """Return whether the definitions alone are other than the file."""
+        return bool(self.runs or self._module.magics or self.unreached)
+
     def notices(self) -> Iterator[CodeNotice]:
-        """Yield the statements that run, and the names that the definitions need from them."""
-        if not self.runs and not self._module.magics:
+        """Yield the statements that are left out: they run, or need a package that is not installed."""
+        if not self.leaves_out:
             return
         for number in self._module.magics:
             yield self._notice(number, self._module.line(number).strip().removeprefix("pass  # "))
@@ -73,8 +92,16 @@ class Notebook:
         for node in self._module.tree.body:
             # Those that compute with the data run too, such as `y = df["kind"]`.
             computes = bool(self._uses[id(node)].asks & self._tainted_names) and not _defines(node)
+            line = self._module.line(node.lineno)
             if id(node) in working or (computes and id(node) not in kept):
-                yield self._notice(node.lineno, self._module.line(node.lineno))
+                yield self._notice(node.lineno, line)
+            elif (package := self.unreached.get(id(node))) is not None:
+                yield self._notice(node.lineno, f"{line} – needs {package}, and no entry uses it")
+
+    def replaced_imports(self) -> Iterator[CodeNotice]:
+        """Yield the imports from TensorFlow that become those of Keras, and are not left out."""
+        lines = {node.lineno for node in self._module.tree.body if id(node) in self.unreached}
+        return (notice for notice in notices_of_tensorflow(self._module) if notice.line not in lines)
 
     def lost_names(self) -> Iterator[CodeNotice]:
         """Yield the names that definitions need and that only the left-out statements could give them."""
@@ -158,7 +185,7 @@ class Notebook:
                 tainted |= use.binds
                 if not _defines(node):
                     # `normalizer.adapt(x)` changes what `normalizer` is.
-                    tainted |= _holders(node) - {*self._module.imported}
+                    tainted |= holders(node) - {*self._module.imported}
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 tainted -= use.binds
         return tainted
@@ -199,7 +226,7 @@ class Notebook:
                 # One that is left out needs nothing.
                 if not (_defines(node) or self._works(node) or self._uses[id(node)].asks & tainted)
                 for name in self._uses[id(node)].reads
-                if (self._uses[id(node)].binds | _holders(node)) & needed - tainted
+                if (self._uses[id(node)].binds | holders(node)) & needed - tainted
             }
             if more <= needed:
                 return needed
@@ -213,7 +240,7 @@ class Notebook:
             return True
         if _defines(node) or self._works(node) or use.asks & tainted:
             return False
-        return bool((use.binds | _holders(node)) & needed)
+        return bool((use.binds | holders(node)) & needed)
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -234,20 +261,6 @@ def _defines(node: ast.AST) -> bool:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
     made = isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda)
     return isinstance(node, kinds) or made
-
-
-def _holders(node: ast.stmt) -> set[str]:
-    """Return the names whose objects a statement may change: those of which it calls a method."""
-    return (
-        {
-            part.func.value.id
-            for part in executed(node)
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
-            if isinstance(part.func.value, ast.Name)
-        }
-        if isinstance(node, ast.Expr | ast.For | ast.While | ast.If | ast.With)
-        else set()
-    )
 
 
 def _lines_of(node: ast.stmt) -> tuple[int, int]:

@@ -26,8 +26,10 @@ from workers.code_reader.definitions import Definitions
 from workers.code_reader.described_search import TEMPLATES, notices_of_templates, searches_of, training_of
 from workers.code_reader.files import SourceFile, collect
 from workers.code_reader.limits import Budget
+from workers.code_reader.missing_packages import Surroundings, surroundings_of
 from workers.code_reader.modules import Module, Unreadable
 from workers.code_reader.notebooks import Notebook
+from workers.code_reader.own_loops import notices_of_loops, own_loops, script_of_loop
 from workers.code_reader.tensorflow_imports import TENSORFLOW, notices_of_tensorflow, with_keras
 from workers.code_reader.undefined_names import undefined_names
 
@@ -43,7 +45,7 @@ def read(request: ReadRequest) -> Reading:
     """
     files, left_out = collect(request.files, keeps_paths=request.definitions_only)
     if request.definitions_only:
-        files = [_with_definitions_only(file) for file in files]
+        files = _with_definitions_only(files)
     folder = Path(request.into)
     for number, file in enumerate(files):
         # Never by the name that the sender gave.
@@ -59,7 +61,12 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     modules, problems = _parse([file for file in files if file.is_python])
     entries = _entries(modules, problems)
     code_packages = _packages(files, problems)
-    runs, searches, lost = _notebooks(modules, entries, code_packages)
+    scripts, loops = _loops(modules, entries)
+    started = {script.path for script in scripts}
+    imported = [module for module in modules if module.path not in started]
+    runs, searches, lost = _notebooks(imported, entries, code_packages)
+    entries += scripts
+    lost = loops + lost
     is_unread = any(problem.path.endswith(".py") for problem in problems)
     if not entries and not lost and modules and not is_unread:
         message = f"nothing that Trainyard can use was found; it looks for {LOOKED_FOR}"
@@ -108,22 +115,51 @@ def _entries(modules: list[Module], problems: list[CodeProblem]) -> list[CodeEnt
     return entries
 
 
+def _loops(modules: list[Module], entries: list[CodeEntry]) -> tuple[list[CodeEntry], list[CodeNotice]]:
+    """Return the files that train by loops of their own as scripts, and notices about these loops."""
+    scripts: list[CodeEntry] = []
+    notices: list[CodeNotice] = []
+    known = {entry.path for entry in entries if entry.kind in ("build_model", "hypermodel", "script")}
+    for module in modules:
+        try:
+            loops = own_loops(module) if module.path not in known else []
+            if not loops or Notebook(module).functions():
+                continue
+            notices += islice(notices_of_loops(module, loops), MAX_FOUND)
+            script = script_of_loop(module, loops)
+            scripts += [script] if script is not None else []
+        except (RecursionError, MemoryError):
+            continue
+    return scripts, notices
+
+
 def _of_notebook(entry: CodeEntry) -> CodeEntry:
     """Return an entry of a file that Python cannot read before its other lines are left out."""
     note = entry.note or "Its file has lines that only a notebook understands: keep the definitions alone."
     return entry.model_copy(update={"note": note})
 
 
-def _with_definitions_only(file: SourceFile) -> SourceFile:
-    """Return a file without the statements that run when it is imported, if it has such."""
-    if not file.is_python or len(file.body) > MAX_PARSED_BYTES:
-        return file
-    try:
-        module = Module.parse(file)
-    except Unreadable:
-        return file
-    notebook = Notebook(module)
-    if notebook.runs or module.magics:
+def _with_definitions_only(files: list[SourceFile]) -> list[SourceFile]:
+    """Return the files without the statements that run when they are imported, if they have such."""
+    problems: list[CodeProblem] = []
+    modules, _ = _parse([file for file in files if file.is_python])
+    entries = _entries(modules, problems)
+    by_path = _surroundings(modules, entries, _packages(files, problems))
+    return [_definitions_of(file, by_path[file.path]) if file.path in by_path else file for file in files]
+
+
+def _surroundings(
+    modules: list[Module], entries: list[CodeEntry], packages: CodePackages | None
+) -> dict[str, Surroundings]:
+    """Return which parts of each file are needed, by its path."""
+    brings = packages is not None and bool(packages.requirements)
+    return {each.path: surroundings_of(each, modules, entries, brings_packages=brings) for each in modules}
+
+
+def _definitions_of(file: SourceFile, surroundings: Surroundings) -> SourceFile:
+    module = Module.parse(file)
+    notebook = Notebook(module, surroundings)
+    if notebook.leaves_out:
         text = notebook.text()
         file = SourceFile(file.path, text.encode(), text)
         module = Module.parse(file)
@@ -148,16 +184,17 @@ def _notebooks(
     runs: list[CodeNotice] = []
     lost: list[CodeNotice] = []
     searches: list[CodeSearch] = []
+    surroundings = _surroundings(modules, entries, packages)
     for module in modules:
         try:
-            notebook = Notebook(module)
+            notebook = Notebook(module, surroundings[module.path])
             if module.path not in scripts:
                 lost += notebook.own_tuners()
             if module.path not in imported and not module.magics and not notebook.trained:
                 continue
             if not brings_tensorflow:
-                runs += islice(notices_of_tensorflow(module), MAX_FOUND)
-            if notebook.runs or module.magics:
+                runs += islice(notebook.replaced_imports(), MAX_FOUND)
+            if notebook.leaves_out:
                 runs += islice(notebook.notices(), MAX_FOUND)
                 lost += notebook.lost_names()
                 lost += notebook.models()

@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 
 from jobs.messages.code import CodeEntry
-from workers.code_reader.argparse_arguments import PARSE, Declared, declared_by_argparse
-from workers.code_reader.argument_libraries import declared_by_library, library_of
-from workers.code_reader.argument_places import declared_by_places, reads_places
 from workers.code_reader.assignments import executed_files, given_as_in
 from workers.code_reader.files import SourceFile
 from workers.code_reader.modules import Module, Unreadable, constant
+from workers.code_reader.script_arguments.argparse_arguments import PARSE, Declared, declared_by_argparse
+from workers.code_reader.script_arguments.argument_libraries import declared_by_library, library_of
+from workers.code_reader.script_arguments.argument_places import declared_by_places, reads_places
 
 MOST_IMPORTED = 20
 """Modules of the version that are searched for the arguments of a script that declares none itself."""

@@ -47,23 +47,39 @@ def _is_inside(name: str) -> bool:
     return name.partition(".")[0] in (TENSORFLOW, EARLIER)
 
 
+def is_replaced(node: ast.Import | ast.ImportFrom) -> bool:
+    """Return whether an import is replaced by one of the same from Keras, or from KerasTuner."""
+    return bool(_imports(ast.Module([node], []))) and _changed(node) is not None
+
+
+def uses_more_than_keras(node: ast.AST, alias: str) -> bool:
+    """Return whether a part of the code uses TensorFlow, by a name for it, beside its Keras."""
+    return len(_of_keras(node, alias)) < len(_uses(node, alias))
+
+
+def _uses(tree: ast.AST, alias: str) -> list[ast.Name]:
+    return [part for part in ast.walk(tree) if isinstance(part, ast.Name) and part.id == alias]
+
+
+def _of_keras(tree: ast.AST, alias: str) -> list[ast.Attribute]:
+    return [
+        part
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Attribute) and part.attr == KERAS
+        if isinstance(part.value, ast.Name) and part.value.id == alias
+    ]
+
+
 def _edits(tree: ast.Module, node: ast.Import | ast.ImportFrom) -> Iterator[Edit]:
     if node.end_lineno is None or node.end_col_offset is None:
         return
     changed = _changed(node)
     alias = _whole_tensorflow(node)
     if alias is not None:
-        uses = [part for part in ast.walk(tree) if isinstance(part, ast.Name) and part.id == alias]
-        of_keras = [
-            part
-            for part in ast.walk(tree)
-            if isinstance(part, ast.Attribute) and part.attr == KERAS
-            if isinstance(part.value, ast.Name) and part.value.id == alias
-        ]
-        if len(of_keras) < len(uses):
+        if uses_more_than_keras(tree, alias):
             return
         changed = f"import {KERAS}"
-        for part in of_keras:
+        for part in _of_keras(tree, alias):
             if part.end_lineno == part.lineno and part.end_col_offset is not None:
                 yield part.lineno, part.col_offset, part.end_col_offset, KERAS
     if changed is None:

@@ -49,6 +49,20 @@ def executed(*nodes: ast.AST) -> Iterator[ast.AST]:
         waiting += _outside(part) if is_definition else ast.iter_child_nodes(part)
 
 
+def holders(node: ast.stmt) -> set[str]:
+    """Return the names whose objects a statement may change: those of which it calls a method."""
+    return (
+        {
+            part.func.value.id
+            for part in executed(node)
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
+            if isinstance(part.func.value, ast.Name)
+        }
+        if isinstance(node, ast.Expr | ast.For | ast.While | ast.If | ast.With)
+        else set()
+    )
+
+
 def _outside(node: ast.AST) -> list[ast.AST]:
     """Return the parts of a definition that are executed around it: decorators, defaults and bases."""
     if isinstance(node, ast.ClassDef):

@@ -6,7 +6,7 @@ from typing import Any
 from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.messages.script_command import (
     check_argument,
-    chosen_command,
+    chosen_commands,
     command_of,
     find_argument,
     path_of,
@@ -39,7 +39,7 @@ def argument_problems(version: CodeVersion, spec: ExperimentSpec, script: Script
     if entry is None or not (entry.arguments or entry.note):
         return
     try:
-        chosen = chosen_command(script, entry.arguments)
+        chosen = chosen_commands(script, entry.arguments)
     except ArgumentRefused as error:
         yield Problem(f"/model/args/{escaped(error.name)}", str(error))
         return
@@ -52,19 +52,18 @@ def argument_problems(version: CodeVersion, spec: ExperimentSpec, script: Script
     yield from _missing(script, space, _usable(chosen, entry))
 
 
-def _usable(chosen: str | None, entry: CodeEntry) -> list[CodeArgument]:
-    """Return the arguments of a script with one of its commands, the command's own first."""
-    usable = [argument for argument in entry.arguments if argument.command in (None, chosen)]
-    return sorted(usable, key=lambda argument: argument.command is None)
+def _usable(chosen: Sequence[str | None], entry: CodeEntry) -> list[CodeArgument]:
+    """Return the arguments of a script with its chosen commands, those of the last command first."""
+    return [each for command in reversed(chosen) for each in entry.arguments if each.command == command]
 
 
 def _problems(
-    pointer: str, name: str, values: Sequence[Any], chosen: str | None, entry: CodeEntry
+    pointer: str, name: str, values: Sequence[Any], chosen: Sequence[str | None], entry: CodeEntry
 ) -> Iterator[Problem]:
     declared = _usable(chosen, entry)
     owner = find_argument(name, values[0], entry.arguments)
     if owner is not None and find_argument(name, values[0], declared) is None:
-        yield Problem(pointer, f"{name!r}: {why_not_of(chosen, owner, entry.arguments)}")
+        yield Problem(pointer, f"{name!r}: {why_not_of(chosen[-1], owner, entry.arguments)}")
         return
     is_whole = not entry.note and not entry.more_arguments
     if is_whole and find_argument(name, values[0], declared) is None:

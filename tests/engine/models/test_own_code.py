@@ -204,6 +204,20 @@ class Net(keras_tuner.HyperModel):
     def fit(self, hp, model, x, y, **kwargs):
         return model.fit(x, TARGETS, **kwargs)
 """
+FIT_OF_IMAGES = """
+import keras_tuner
+
+
+class Net(keras_tuner.HyperModel):
+    def build(self, hp):
+        output = layers.Dense(3, activation="softmax")
+        model = keras.Sequential([keras.Input((4, 4, 1)), layers.Flatten(), output])
+        model.compile("adam", "sparse_categorical_crossentropy")
+        return model
+
+    def fit(self, hp, model, x, y, validation_data=None, **kwargs):
+        return model.fit(STEP, y, **kwargs)
+"""
 TARGETS = "leave out to_categorical and argmax in fit"
 IMAGES = DataShape(kind="image", task="multiclass", input_shape=(8, 8, 1), outputs=3)
 SEQUENCES = DataShape(kind="sequence", task="multiclass", input_shape=(4, 3), outputs=3)
@@ -256,6 +270,12 @@ MESSAGES: dict[str, tuple[str, str, DataShape, str]] = {
         ), "Net", IRIS, TARGETS,
     ),
     "a crop in fit": (
+        FIT_OF_IMAGES.replace("STEP", "x[:, :4, :4]"), "Net", IMAGES, "or by a function preprocess(x)",
+    ),
+    "a resizing in fit": (
+        FIT_OF_IMAGES.replace("STEP", "layers.Resizing(4, 4)(x)"), "Net", IMAGES, "by a function preprocess",
+    ),
+    "a size of its own": (
         "def make(hp):\n    inputs = keras.Input((hp.Int('size', 4, 8),) * 2 + (1,))\n"
         "    model = keras.Model(inputs, layers.Dense(3, activation='softmax')(layers.Flatten()(inputs)))"
         + COMPILED, "make", IMAGES, "or by a function preprocess(x)",

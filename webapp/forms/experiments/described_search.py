@@ -42,6 +42,10 @@ def with_search(spec: Json, search: CodeSearch) -> Json:
     }
     if search.seed is not None:
         body["seed"] = search.seed
+    if search.max_failures is not None:
+        body["max_consecutive_failures"] = search.max_failures
+    if search.space:
+        body["space"] = search.space
     epochs = search.epochs or 1
     if search.tuner == "Hyperband":
         # It chooses the epochs of each trial; those of `search` have no effect.
@@ -50,7 +54,11 @@ def with_search(spec: Json, search: CodeSearch) -> Json:
     fit: Json = {"epochs": epochs, "batch_size": search.batch_size or KERAS_BATCH_SIZE}
     if (stopping := search.early_stopping) is not None:
         fit["early_stopping"] = stopping.model_dump(mode="json", exclude_none=True)
+    if search.shuffle is not None:
+        fit["shuffle"] = search.shuffle
     changed = {**spec, "search": body, "fit": fit}
+    if search.hyperparameters:
+        changed["model"] = {**spec["model"], "hyperparameters": search.hyperparameters}
     if not search.tuner:
         changed = {name: part for name, part in changed.items() if name not in ("search", "after")}
     if search.validation_split:

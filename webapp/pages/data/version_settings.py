@@ -25,6 +25,8 @@ WITH_BAD_ROWS = ("csv", "json_lines", "xlsx", "images")
 SHOWN_OFFERS = 12
 """Findings with offers on one page."""
 MOST_MORE = 3
+FOLDED_FROM = 4
+"""So many further columns with the same offer are below the first one."""
 
 
 class DateFormatChoice(NamedTuple):
@@ -58,10 +60,19 @@ class Button(NamedTuple):
 
 
 class OfferGroup(NamedTuple):
-    """A finding, and a button for each of its offers."""
+    """A finding, and a button for each of its offers.
+
+    Attributes:
+        finding: the sentence.
+        buttons: those of its offers.
+        column: the first column that they change.
+        more: the same finding on further columns, if many have it.
+    """
 
     finding: str
     buttons: list[Button]
+    column: str
+    more: list["OfferGroup"]
 
     @property
     def position(self) -> int:
@@ -116,12 +127,30 @@ def offers_page(offers: Sequence[Offer], request: Request) -> OffersPage:
 
 
 def group_offers(offers: Sequence[Offer]) -> list[OfferGroup]:
-    """Return the offers by finding, in the order in which the findings come first."""
+    """Return the offers by finding, in the order in which the findings come first.
+
+    Of a wide table, findings that offer the same for many columns are below the first of them.
+    """
     groups: dict[str, OfferGroup] = {}
+    kinds: dict[tuple[str, ...], list[OfferGroup]] = {}
     for position, offer in enumerate(offers):
-        group = groups.setdefault(offer.finding, OfferGroup(offer.finding, []))
+        group = groups.get(offer.finding)
+        if group is None:
+            group = groups[offer.finding] = OfferGroup(offer.finding, [], offer.change.name, [])
         group.buttons.append(Button(position, offer.label))
-    return [*groups.values()]
+    for group in groups.values():
+        kind = tuple(button.label.replace(group.column, "") for button in group.buttons)
+        kinds.setdefault(kind, []).append(group)
+    folded: list[OfferGroup] = []
+    for first, *more in kinds.values():
+        columns = {group.column for group in (first, *more)}
+        # Several findings on one column have each its own matter.
+        if len(more) < FOLDED_FROM or len(columns) <= len(more):
+            folded += [first, *more]
+        else:
+            first.more.extend(more)
+            folded.append(first)
+    return sorted(folded, key=lambda group: group.position)
 
 
 def array_of_two_axes(profile: Profile | None) -> Column | None:

@@ -29,6 +29,7 @@ from workers.engine.data.dates.findings import DateFindings, find_date_issues
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.findings.doubts import sentences_on_decimals
+from workers.engine.data.findings.folded import fold
 from workers.engine.data.findings.long_names import LongNames
 from workers.engine.data.findings.ordered_offers import OrderedOffers, order_offers
 from workers.engine.data.findings.small_floats import find_lost_numbers
@@ -126,7 +127,7 @@ def make_table_profile(
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
         findings=tuple(
-            map(long_names.cut, (*_findings(schema, ordered, (dates, far), target.task), *issues))
+            map(long_names.cut, fold((*_findings(schema, ordered, (dates, far), target.task), *issues)))
         ),
         offers=tuple(map(long_names.cut_in, ordered.offers)),
     )

@@ -7,7 +7,7 @@ from jobs.messages.script_command import command_of, path_of
 from jobs.messages.script_values import ArgumentRefused
 from jobs.messages.task import OwnCode
 from jobs.spec.sections.script_model import ScriptModel
-from workers.code_reader.argparse_arguments import Declared
+from workers.code_reader.script_arguments.argparse_arguments import Declared
 from workers.code_reader.scripts import declared_by_script
 from workers.engine.errors import ProgramFailed
 

@@ -72,4 +72,9 @@ CASES = (
         "lost_letters.csv", csv_rows("b,y", "Caf\ufffd,0", "M\ufffdller,1", "x,0"), findings=("'Caf\ufffd'",)
     ),
     case("accents.csv", csv_rows("b,y", "Café,0", "Ärzte,1", "São,0"), absent=("garbled",)),
+    TableCase(
+        "an_inch_far_from_quotes_in_utf_16.csv",
+        csv_rows("a,y", 'abc" x\\" y,1', '"z",0').decode().encode("utf-16"),
+        {"a": ExpectedColumn("category")},
+    ),
 )

@@ -24,6 +24,11 @@ ESCAPED = (
         refusal="line 2 of quotes_with_a_backslash_in_utf_16.csv",
     ),
     TableCase(
+        "quotes_with_a_backslash_in_a_later_line_in_utf_16.csv",
+        csv_rows("a,y", '"see\nwhat \\"hi\\" means",1', '"z",0').decode().encode("utf-16"),
+        refusal="line 3 of quotes_with_a_backslash_in_a_later_line_in_utf_16.csv",
+    ),
+    TableCase(
         "folders_that_end_with_a_backslash.csv",
         csv_rows("a,b,y", '"C:\\data\\","x",0', '"C:\\","D:\\" ,1', "E,x,1"),
         {"a": ExpectedColumn("category", values=("C:\\data\\", "C:\\", "E"))},

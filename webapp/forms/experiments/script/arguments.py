@@ -73,14 +73,17 @@ class ArgumentForm(forms.Form):
 
     def _read_values(self, name: str, entries: Json) -> None:
         text, several = entries.get("values", ""), entries.get("several")
-        texts = (_read_lists(text) if several else None) or [part.strip() for part in text.split(",")]
+        kind = entries.get("type", "")
+        if several and kind not in NUMBERS:
+            texts = _lists_of_texts(text)
+        else:
+            texts = (_read_lists(text) if several else None) or [part.strip() for part in text.split(",")]
         if "" in texts or len(texts) < 2:
             hint = ", and the parts of one list by blanks, such as 64 32, 128 64" if several else ""
             self.add_error("values", f"Enter two or more values, separated by commas{hint}.")
             return
-        # A search chooses between single values; the text "64 32" becomes two arguments.
-        kind = "str" if several else entries.get("type", "")
-        values = [read_value(text, kind) for text in texts]
+        # A search chooses between single values; the texts 64 32 and ["a", "b"] become two arguments each.
+        values = [read_value(text, "str" if several else kind) for text in texts]
         self.parameter = {"name": name, "kind": "choice", "values": values}
 
     def _read_range(self, name: str, entries: Json) -> None:
@@ -207,6 +210,16 @@ def _read_lists(text: str) -> list[str] | None:
     return None
 
 
+def _lists_of_texts(text: str) -> list[str]:
+    """Return lists of texts such as `a b, c`, or `["a b"], ["c"]`, each as a list of JSON."""
+    with suppress(ValueError):
+        lists = json.loads(f"[{text}]")
+        if lists and all(isinstance(values, list) for values in lists):
+            return [json.dumps(values) for values in lists]
+    parts = [part.split() for part in text.split(",")]
+    return [json.dumps(values) if values else "" for values in parts]
+
+
 def shown_parts(values: Iterable[Any]) -> str:
     """Return a list as one of the values of a search."""
     return " ".join(map(str, values))
@@ -234,7 +247,8 @@ def rows_of(entry: CodeEntry | None, args: Mapping[str, Any], space: Iterable[An
     rows: dict[str, Json] = {}
     for argument in entry.arguments if entry is not None else ():
         row = _declared(argument)
-        rows.setdefault(row["name"], row)
+        if (other := rows.setdefault(row["name"], row)) is not row:
+            _join_options(other, row)
     for given, value in args.items():
         name = _row_name(given, rows)
         rows[name] = _with_value(rows.get(name, {"name": name}), shown_value(value))
@@ -244,6 +258,14 @@ def rows_of(entry: CodeEntry | None, args: Mapping[str, Any], space: Iterable[An
             name = _row_name(named, rows)
             rows[name] = {**rows.get(name, {"name": name}), **_searched(parameter)}
     return list(rows.values())
+
+
+def _join_options(row: Json, other: Json) -> None:
+    """Offer the choices of two arguments with one name, which belong to different commands."""
+    if "options" in row and "options" in other:
+        row["options"] = list(dict.fromkeys([*row["options"], *other["options"]]))
+    else:
+        row.pop("options", None)
 
 
 def _with_value(row: Json, text: str) -> Json:

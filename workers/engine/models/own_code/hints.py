@@ -13,9 +13,9 @@ COLUMN = (
 )
 STATEFUL = "batches have any number of rows here, so use stateful=False"
 SHAPE = (
-    "the model must take the rows as they are: crop or resize them inside of it, for example by "
-    "keras.layers.CenterCrop or Resizing, or by a function preprocess(x) in the same file; a step in fit is "
-    "no part of the saved model"
+    "the model must take the rows as they are: crop, resize or reshape them inside of it, for example by "
+    "keras.layers.CenterCrop, Resizing or Flatten, or by a function preprocess(x) in the same file; a step "
+    "in fit is no part of the saved model"
 )
 HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (

@@ -62,15 +62,28 @@ def _in_bytes(path: Path, delimiter: str) -> tuple[int, str] | None:
 
 def _in_lines(path: Path, delimiter: str, codec: str) -> tuple[int, str] | None:
     """Return it for a text that has to be decoded."""
+    last = b""
     with path.open(newline="", encoding=codec, errors="replace") as file:
         for number, line in enumerate(file, start=1):
-            if _first_escaped(line.encode(errors="replace"), delimiter.encode()) is not None:
+            # A text may have begun in a line above: its quote is the last one there.
+            content = last + line.encode(errors="replace")
+            if _first_escaped(content, delimiter.encode(), first_bytes=(0,)) is not None:
                 return number, line
+            begin = content.rfind(b'"')
+            last = content[max(begin - len(delimiter.encode()), 0) : begin + 1] if begin >= 0 else b""
     return None
 
 
-def _first_escaped(content: mmap.mmap | bytes, delimiter: bytes) -> int | None:
-    """Return the place of the first quote with a backslash inside of a text between quotes."""
+def _first_escaped(
+    content: mmap.mmap | bytes, delimiter: bytes, first_bytes: tuple[int, ...] = (0, BOM_BYTES)
+) -> int | None:
+    """Return the place of the first quote with a backslash inside of a text between quotes.
+
+    Args:
+        content: the text.
+        delimiter: between its fields.
+        first_bytes: the places at which it may begin with a quote.
+    """
     # Most files have no backslash, which one byte shows at once.
     if (first := content.find(BACKSLASH)) < 0:
         return None
@@ -78,7 +91,7 @@ def _first_escaped(content: mmap.mmap | bytes, delimiter: bytes) -> int | None:
     for match in inside.finditer(content, first):
         begin = content.rfind(b'"', 0, match.start())
         before = content[max(begin - len(delimiter), 0) : max(begin, 0)]
-        if begin in (0, BOM_BYTES) or before == delimiter or before[-1:] in (b"\n", b"\r"):
+        if begin in first_bytes or before == delimiter or before[-1:] in (b"\n", b"\r"):
             return match.start()
     return None
 

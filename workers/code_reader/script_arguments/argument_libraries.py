@@ -1,10 +1,10 @@
 """Reads the arguments of scripts that use click, typer, absl or fire, and names other libraries."""
 
-from workers.code_reader.absl_flags import declared_by_absl
-from workers.code_reader.argparse_arguments import Declared
-from workers.code_reader.click_options import declared_by_click
 from workers.code_reader.modules import Module
-from workers.code_reader.signature_arguments import declared_by_fire, declared_by_typer
+from workers.code_reader.script_arguments.absl_flags import declared_by_absl
+from workers.code_reader.script_arguments.argparse_arguments import Declared
+from workers.code_reader.script_arguments.click_options import declared_by_click
+from workers.code_reader.script_arguments.signature_arguments import declared_by_fire, declared_by_typer
 
 READERS = (declared_by_click, declared_by_typer, declared_by_absl, declared_by_fire)
 NOT_READ = (

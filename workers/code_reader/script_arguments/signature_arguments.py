@@ -3,8 +3,8 @@
 import ast
 
 from jobs.messages.code import ArgumentAction, CodeArgument
-from workers.code_reader.argparse_arguments import Declared
 from workers.code_reader.modules import Module, constant, list_of_names, printable
+from workers.code_reader.script_arguments.argparse_arguments import Declared
 
 LISTS = ("list", "List", "tuple", "Tuple", "Sequence", "set", "Set")
 WORDS = ["True", "False"]

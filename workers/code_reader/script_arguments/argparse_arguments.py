@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobs.messages.code import ArgumentAction, CodeArgument, GivenAs, default_dest
-from workers.code_reader.argparse_parsers import PARSER, Parsers, method_of, parsers_of
-from workers.code_reader.argument_words import words_of
 from workers.code_reader.modules import Module, constant, list_of_names, printable
+from workers.code_reader.script_arguments.argparse_parsers import PARSER, CommandChoice, Parsers
+from workers.code_reader.script_arguments.argument_choices import choices_of, value_of
+from workers.code_reader.script_arguments.argument_words import words_of
+from workers.code_reader.script_arguments.parser_names import method_of
 
 PARSE = ("parse_args", "parse_known_args")
 ACTIONS: dict[str, ArgumentAction] = {
@@ -33,6 +35,7 @@ NARGS = {
     "argparse.REMAINDER": "...",
 }
 """The numbers of values for which argparse has names."""
+MOST_LINES = 5
 COMMAND = "command"
 """The name of the choice between commands, if the script gives it none."""
 
@@ -50,32 +53,40 @@ def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared 
     """Return the arguments whose names are constants; None if the module declares none by argparse."""
     calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
     calls.sort(key=lambda node: (node.lineno, node.col_offset))
-    parsers = parsers_of(module)
+    parsers = Parsers(module)
     added = [call for call in calls if parsers.adds(call)]
     if not added and not parsers.choices:
         return None
-    arguments = [_command(call, names) for call, names in parsers.choices]
-    dynamic = 0
+    arguments = [_command(choice, owner, parsers) for choice in parsers.choices for owner in choice.owners]
+    dynamic: list[int] = []
     for call in added:
         if _action_name(module, call) in NOT_GIVEN:
             continue
-        argument = _argument(module, call, parsers, modules)
-        if argument is None:
-            dynamic += 1
+        argument, commands = _argument(module, call, parsers, modules), parsers.commands_of(call)
+        if argument is None or commands is None:
+            dynamic.append(call.lineno)
         else:
-            arguments += [
-                argument.model_copy(update={"command": command}) for command in parsers.commands_of(call)
-            ]
+            arguments += [argument.model_copy(update={"command": command}) for command in commands]
     return _declared(calls, arguments, dynamic)
 
 
-def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: int) -> Declared:
+def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: list[int]) -> Declared:
     notes = []
     if dynamic:
-        notes.append(f"{dynamic} argument(s) have names or settings that only running the script shows.")
+        lines = (
+            f"line {dynamic[0]}"
+            if len(dynamic) == 1
+            else f"lines {', '.join(map(str, dynamic[:MOST_LINES]))}"
+        )
+        more = " and more" if len(dynamic) > MOST_LINES else ""
+        notes.append(
+            f"Only running the script shows the arguments of {lines}{more}: add them by hand in the form."
+        )
     if any(method_of(call) == "parse_known_args" for call in calls):
         notes.append("It accepts further arguments.")
-    if sum(method_of(call) == PARSER for call in calls) > 1:
+    parsers = [call for call in calls if method_of(call) == PARSER]
+    # One without help is a parent of others.
+    if sum(constant(_keywords(call).get("add_help")) is not False for call in parsers) > 1:
         notes.append("It has several parsers, whose arguments are listed together.")
         arguments = [
             each.model_copy(update={"default": "None"}) if each.default is None else each
@@ -84,17 +95,27 @@ def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: int
     return Declared(arguments, " ".join(notes))
 
 
-def _command(call: ast.Call, names: list[str]) -> CodeArgument:
-    """Return the choice between a script's commands as an argument."""
-    keywords = _keywords(call)
-    dest = constant(keywords.get("dest"))
+def _command(choice: CommandChoice, owner: str | None, parsers: Parsers) -> CodeArgument:
+    """Return the choice between commands as an argument."""
+    keywords = _keywords(choice.call)
+    name = _name_of_choice(choice)
+    above = {_name_of_choice(each) for each in parsers.choices if None in each.owners}
+    if owner is not None and name in above:
+        # A value is given by its name, which each level needs for itself.
+        name = f"{name}_{owner.count(' ') + 2}"
     return CodeArgument(
-        name=printable(dest) if isinstance(dest, str) else COMMAND,
+        name=printable(name),
         default=None if constant(keywords.get("required")) is True else "None",
-        choices=list_of_names(names),
+        choices=list_of_names(choice.names) if choice.is_whole else None,
         action="command",
         help=_text(keywords.get("help")),
+        command=owner,
     )
+
+
+def _name_of_choice(choice: CommandChoice) -> str:
+    dest = constant(_keywords(choice.call).get("dest"))
+    return dest if isinstance(dest, str) else COMMAND
 
 
 def _keywords(call: ast.Call) -> dict[str, ast.expr]:
@@ -129,7 +150,7 @@ def _argument(
     keywords = _keywords(call)
     action = ACTIONS.get(_action_name(module, call), "store")
     dest = _dest(texts, keywords)
-    nargs_node = _value_of(module, keywords.get("nargs"))
+    nargs_node = value_of(module, keywords.get("nargs"))
     nargs = NARGS.get(module.full_name(nargs_node), constant(nargs_node)) if nargs_node is not None else None
     if nargs is None and not isinstance(nargs_node, ast.Constant | None):
         return None
@@ -148,7 +169,7 @@ def _argument(
         default=default,
         annotation=module.source(annotation),
         help=_text(keywords.get("help")),
-        choices=module.source(keywords.get("choices")),
+        choices=choices_of(module, keywords.get("choices")),
         action=action,
         flags=[printable(text) for text in texts] if is_option else [],
         off=printable(f"--no-{long_names[0][2:]}") if action == "boolean" and long_names else None,
@@ -157,19 +178,6 @@ def _argument(
         const=const,
         words=words_of(module, annotation, modules),
     )
-
-
-def _value_of(module: Module, node: ast.expr | None) -> ast.expr | None:
-    """Return the expression assigned to a name of the module, if there is one; else the node."""
-    if not isinstance(node, ast.Name):
-        return node
-    stored = [part for part in ast.walk(module.tree) if isinstance(part, ast.Name) and part.id == node.id]
-    if sum(isinstance(part.ctx, ast.Store) for part in stored) != 1:
-        return node
-    for each in module.tree.body:
-        if isinstance(each, ast.Assign) and any(target in stored for target in each.targets):
-            return each.value
-    return node
 
 
 def _dest(names: list[str], keywords: dict[str, ast.expr]) -> str:

@@ -1,0 +1,164 @@
+"""Finds definitions that need a package which is not installed, and that no entry reaches.
+
+The import of the package would end each job, although nothing that the job calls needs it.
+"""
+
+import ast
+import importlib.util
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+
+from jobs.messages.code import CodeEntry
+from workers.code_reader.modules import Module
+from workers.code_reader.tensorflow_imports import TENSORFLOW, is_replaced, uses_more_than_keras
+from workers.code_reader.uses import Use, holders
+
+BUILDERS = ("build_model", "hypermodel", "load_data", "preprocess")
+"""Entries that a job calls. Layers and metrics are used by them, or not at all."""
+IMPORT = (ast.Import, ast.ImportFrom)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The parts of a version that decide which definitions of a module are needed.
+
+    Attributes:
+        used: the names of the module that entries and other modules use; None if all of it is needed.
+        own: the names of the version's own modules and folders.
+    """
+
+    used: frozenset[str] | None = None
+    own: frozenset[str] = frozenset()
+
+
+def surroundings_of(
+    module: Module, modules: Sequence[Module], entries: Sequence[CodeEntry], *, brings_packages: bool
+) -> Surroundings:
+    """Return the surroundings of a module.
+
+    Args:
+        module: the module.
+        modules: all of the version.
+        entries: those of the version.
+        brings_packages: whether the version lists packages, which are installed for it.
+    """
+    found = [entry for entry in entries if entry.path == module.path]
+    if brings_packages or any(entry.kind == "script" for entry in found):
+        return Surroundings()
+    called = [entry for entry in found if entry.kind in BUILDERS]
+    used = {entry.name.partition(".")[0] for entry in called or found}
+    for other in modules:
+        if other is not module:
+            used |= _words_of(other)
+    own = {part for each in modules for part in each.dotted.split(".")}
+    return Surroundings(frozenset(used), frozenset(own))
+
+
+def _words_of(module: Module) -> set[str]:
+    """Return all names that a module may use of another one."""
+    words: set[str] = set()
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Name):
+            words.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            words.add(node.attr)
+        elif isinstance(node, ast.alias):
+            words.add(node.name.rpartition(".")[2])
+    return words
+
+
+def unreached(
+    statements: Sequence[ast.stmt], uses: Mapping[int, Use], surroundings: Surroundings, used: Set[str]
+) -> dict[int, str]:
+    """Return the package that each statement lacks, by the statement's id, if no entry reaches it.
+
+    Args:
+        statements: those of a module.
+        uses: the names that each uses, by the statement's id.
+        surroundings: of the module.
+        used: further names of it that are needed.
+    """
+    packages = _missing(statements, surroundings.own)
+    # Without anything that is used, the purpose of the file is unknown.
+    if surroundings.used is None or not (surroundings.used | used) or not packages:
+        return {}
+    needs = {id(node): _needs(node, uses[id(node)], packages) for node in statements}
+    reached = _reached(statements, uses, surroundings.used | used)
+    essential = {name for node in reached for name in needs[id(node)]}
+    lacking = dict.fromkeys(map(id, reached), "")
+    bound: dict[str, str] = {name: package for name, package in packages.items() if name not in essential}
+    while True:
+        more = {
+            id(node): bound[min(names)]
+            for node in statements
+            if id(node) not in lacking and not isinstance(node, IMPORT)
+            if (names := (uses[id(node)].reads - packages.keys() | needs[id(node)]) & bound.keys())
+        }
+        if not more:
+            break
+        lacking |= more
+        bound |= {
+            name: more[id(node)] for node in statements if id(node) in more for name in uses[id(node)].binds
+        }
+    left_out = {node: package for node, package in lacking.items() if package}
+    kept = [node for node in statements if id(node) not in left_out and not isinstance(node, IMPORT)]
+    read = {name for node in kept for name in uses[id(node)].reads}
+    for node in statements:
+        names = uses[id(node)].binds
+        if isinstance(node, IMPORT) and names and names <= packages.keys() - read:
+            left_out[id(node)] = packages[min(names)]
+    return left_out
+
+
+def _missing(statements: Sequence[ast.stmt], own: Set[str]) -> dict[str, str]:
+    """Return the packages that are not installed, by the name that an import binds."""
+    packages: dict[str, str] = {}
+    for node in statements:
+        if isinstance(node, ast.Import) and not is_replaced(node):
+            names = [(alias.asname or alias.name.partition(".")[0], alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and not is_replaced(node):
+            names = [(alias.asname or alias.name, node.module or "") for alias in node.names]
+        else:
+            continue
+        for name, full in names:
+            if full.partition(".")[0] not in own and (package := _lacking(full)):
+                packages[name] = package
+    return packages
+
+
+@cache
+def _lacking(name: str) -> str:
+    """Return the part of a module's full name that is not installed; empty if it is."""
+    first, _, rest = name.partition(".")
+    try:
+        spec = importlib.util.find_spec(first)
+        # Several packages share such a name, as in `google.colab`; it has no code of its own.
+        is_shared = spec is not None and spec.origin is None and spec.submodule_search_locations is not None
+        if is_shared and rest:
+            inner = f"{first}.{rest.partition('.')[0]}"
+            return "" if importlib.util.find_spec(inner) is not None else inner
+        return "" if spec is not None else first
+    except (ImportError, ValueError):
+        # Such as `__main__`, which has no spec.
+        return ""
+
+
+def _needs(node: ast.stmt, use: Use, packages: Mapping[str, str]) -> set[str]:
+    """Return the names of missing packages that a statement needs, also once imports are replaced."""
+    return {
+        name
+        for name in use.reads & packages.keys()
+        if packages[name] != TENSORFLOW or uses_more_than_keras(node, name)
+    }
+
+
+def _reached(statements: Sequence[ast.stmt], uses: Mapping[int, Use], used: Set[str]) -> list[ast.stmt]:
+    """Return the statements that names depend on."""
+    names = set(used)
+    while True:
+        reached = [node for node in statements if (uses[id(node)].binds | holders(node)) & names]
+        more = {name for node in reached for name in uses[id(node)].reads}
+        if more <= names:
+            return reached
+        names |= more

@@ -1,0 +1,1 @@
+"""Reads the arguments that scripts declare, by argparse and by other libraries."""
