@@ -1,5 +1,9 @@
 """Compares the text of a search with names."""
 
+import re
+
+WORD = re.compile(r"\w+")
+
 
 def matches(text: str, name: str, also: str = "") -> bool:
     """Return whether each word of `text` begins a word of the name, or of the other words for it.
@@ -7,6 +11,6 @@ def matches(text: str, name: str, also: str = "") -> bool:
     >>> matches("upload data", "Upload a data set"), matches("ten", "Content")
     (True, False)
     """
-    words = f"{name} {also}".casefold().replace("-", " ").replace("/", " ").split()
-    wanted = text.casefold().replace("-", " ").split()
-    return bool(wanted) and all(any(word.strip("`(“\"'").startswith(part) for word in words) for part in wanted)
+    words = WORD.findall(f"{name} {also}".casefold())
+    wanted = WORD.findall(text.casefold())
+    return bool(wanted) and all(any(word.startswith(part) for word in words) for part in wanted)

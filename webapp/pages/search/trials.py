@@ -45,6 +45,7 @@ from webapp.pages.shortcuts import (
     valid_choice,
 )
 from webapp.template_context import Context
+from webapp.templatetags.problem_labels import message_of
 
 
 @form_page
@@ -62,7 +63,7 @@ def queue_trial(request: Request, job_id: int) -> HttpResponse:
         except BadInput as error:
             form.add_problems(error)
         except Conflict as error:
-            notify(request, error.message, level="error")
+            notify(request, message_of(error), level="error")
             return redirect(url("job", row.pk, tab="trials"))
         else:
             notify(request, f"Trial {trial_row.number} is queued.")
