@@ -26,7 +26,7 @@ from jobs.spec.sections.evaluation import KFold
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space import size as space_size
 from jobs.spec.space.narrowing import NotNarrower, contains
-from jobs.spec.space.search_space import FloatParameter, IntParameter, Space
+from jobs.spec.space.search_space import FloatParameter, IntParameter, Space, Value
 from jobs.spec.space.smaller_space import bounds_at_best, describe_changes, shrink_space
 from jobs.states import FINAL, TrialState
 
@@ -47,7 +47,7 @@ def answer_of_search(search: Job) -> AnswerOut:
     ranked = list(outcomes.best_trials(search, limit=2))
     how = scoring.scoring_of_search(search)
     best = ranked[0] if ranked else None
-    at_edge = bounds_at_best(spec.space, best.values) if best is not None else {}
+    at_edge = bounds_at_best(spec.space, values_in_use(search, spec, best)) if best is not None else {}
     return AnswerOut(
         over=is_over(search),
         scoring=ScoringOut(metric=how.metric, direction=how.direction, rows=how.rows, text=how.text),
@@ -171,6 +171,17 @@ def repeats_to_offer(search: Job, ranked: list[Trial]) -> int | None:
     return max(-(-trainings // folds), 2)
 
 
+def values_in_use(search: Job, spec: SearchSpec, trial: Trial) -> dict[str, Value]:
+    """Return those of a trial's values that have an effect, as far as conditions and the dry build tell."""
+    values = {
+        row.name: trial.values[row.name]
+        for row in spec.space
+        if row.name in trial.values and row.is_active(trial.values)
+    }
+    unasked = dry_builds.unasked_names(search, values)
+    return {name: value for name, value in values.items() if name not in unasked}
+
+
 def smaller_space(search: Job, spec: SearchSpec, best: Trial) -> Space | None:
     """Return a smaller space around the best trial; None if it would have no new configuration."""
     if search.revision is None or spec.info.enumerates_grid:
@@ -179,7 +190,7 @@ def smaller_space(search: Job, spec: SearchSpec, best: Trial) -> Space | None:
     count = min(max(count, FEWEST_GOOD), MOST_GOOD)
     good = [trial.values for trial in outcomes.best_trials(search, limit=count)]
     try:
-        space = shrink_space(spec.space, best.values, good)
+        space = shrink_space(spec.space, values_in_use(search, spec, best), good)
     except NotNarrower:  # the search was narrowed after its best trial was tried
         return None
     return space if space != spec.space and _has_new_values(search, space) else None

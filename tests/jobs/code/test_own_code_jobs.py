@@ -137,7 +137,7 @@ def test_a_model_that_cannot_be_saved_says_so_on_the_page_and_offers_no_version(
     search = submitted(installation, search={"max_trials": 9, "space": space})
     Job.objects.filter(pk=search.pk).update(state="running", started=search.queued)
     make_trials(search, 2)
-    built = SimpleNamespace(unsaved=reason, space=(), unused={}, one_call=False)
+    built = SimpleNamespace(unsaved=reason, space=(), unused={}, one_call=False, unasked=())
     monkeypatch.setattr(dry_builds, "built_model", lambda _: built)
     address = f"/jobs/{search.pk}?part=body"
     page = " ".join(browser_of(installation.owner).get(address).content.decode().split())
