@@ -1,4 +1,4 @@
-"""The list "Needs you" of the home page has only what the person can still do something about."""
+"""The list "Needs you" of the home page has only entries that still need the person."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What is refused stays on the page with its reason, in the words of the page."""
+"""A refusal stays on the page with its reason, in the words of the page."""
 
 import json
 from typing import Any

@@ -22,7 +22,7 @@ class Place:
     Attributes:
         title: its heading.
         name: its URL name.
-        also: other words by which people look for it.
+        also: other words for it.
         needs: the permission that its visitors need in the project; in any project if it belongs to none.
         in_project: whether its address names the project.
     """

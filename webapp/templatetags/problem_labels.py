@@ -1,7 +1,6 @@
 """Names the field of a problem on pages, which have labels where the REST interface has JSON pointers."""
 
 import re
-from functools import cache
 
 from jobs.errors import BadInput, TrainyardError
 from webapp.templatetags.words import SETTINGS, shown_message
@@ -52,8 +51,8 @@ SECTIONS_ALONE = ("/spec/search/", "/spec/resources/", "/spec/after/", "/spec/me
 def plain_message(text: str) -> str:
     """Return a problem's message with labels for the names that fields have in REST.
 
-    >>> plain_message("set resources.priority to 50"), plain_message("column 'max_trials' is empty")
-    ('set “Priority” to 50', "column 'max_trials' is empty")
+    >>> plain_message("use another seed (fit.seed)"), plain_message("column 'max_trials' is empty")
+    ('use another seed', "column 'max_trials' is empty")
     """
     return NAME.sub(_in_label, SETTINGS.sub("", text))
 
@@ -63,7 +62,6 @@ def _in_label(found: re.Match[str]) -> str:
     return f"“{label}”" if label else found[0]
 
 
-@cache
 def _label_of_name(name: str) -> str:
     """Return the label of the fields with this name; empty if there are none, or different ones."""
     end = "/" + name.replace(".", "/")

@@ -16,6 +16,7 @@ from jobs.answers.registry.registry import (
     VersionOut,
     VersionPackagesOut,
 )
+from jobs.kinds.rows import that_read_any
 from jobs.models import (
     DatasetVersion,
     Endpoint,
@@ -100,10 +101,9 @@ def _model_for_data(job: Job) -> str | None:
     keys = list(same.values_list("pk", flat=True)) if job.payload.dataset_version is not None else []
     if not keys:
         return None
+    readers = Job.objects.filter(that_read_any(keys), project=job.project_id)
     rows = ModelVersion.objects.filter(
-        model__project=job.project_id,
-        model__deletion=None,
-        source_job__payload_json__dataset_version__in=keys,
+        model__project=job.project_id, model__deletion=None, source_job__in=readers
     ).select_related("model", "source_job__revision")
     target = versions.target_of_job(job)
     newest = rows.order_by("-pk")[:MAX_COMPARED]

@@ -1,6 +1,6 @@
 """Finds the failed jobs of a person that still need them.
 
-A failure needs nobody once a later job did the same, or once the row for which the job ran was replaced or
+A failure is settled once a later job did the same, or once the row for which the job ran was replaced or
 decided.
 """
 
@@ -15,7 +15,6 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from jobs import access
 from jobs.kinds import kinds_that
 from jobs.kinds.base import Owner, Payload
-from jobs.kinds.profile.facts import PROFILE
 from jobs.models import CodeVersion, DatasetVersion, Job, ModelVersion, PromotionRequest, User
 from jobs.states import JobState
 
@@ -26,7 +25,7 @@ MAX_LATER = 1000
 """The later jobs without an experiment with which these are compared."""
 
 STATE_FIELDS = frozenset(Payload.model_fields) - {"dataset_version"}
-"""Fields of a payload that say how far the job is, not what it does."""
+"""Fields of a payload with the progress of the job, not with its input."""
 
 
 def open_failures(user: User, *, since: datetime, limit: int) -> list[Job]:
@@ -42,7 +41,7 @@ def open_failures(user: User, *, since: datetime, limit: int) -> list[Job]:
 
 
 def _counts(user: User) -> Q:
-    # A later failure of the person is in the list itself; one of somebody else repairs nothing.
+    # A later failure of the person is in the list itself; one of another user repairs nothing.
     return ~Q(state=JobState.FAILED) | Q(created_by=user)
 
 
@@ -85,7 +84,7 @@ def _without_owner(failed: Collection[Job]) -> set[int]:
     }
     settled = set()
     for owner, open_among in checks.items():
-        jobs = {j.pk: j.payload_json[owner] for j in failed if j.facts.belongs_to == owner}
+        jobs = {j.pk: getattr(j.payload, owner) for j in failed if j.facts.belongs_to == owner}
         still_open = open_among(set(jobs.values())) if jobs else set()
         settled |= {pk for pk, row in jobs.items() if row not in still_open}
     return settled | _read_at_last(failed)
@@ -99,7 +98,9 @@ def _newest_datasets(rows: Collection[int]) -> set[int]:
 
 def _read_at_last(failed: Iterable[Job]) -> set[int]:
     """Return the profiles whose versions are no longer failed: their file was fetched or read again."""
-    profiles = {j.pk: j.payload_json["dataset_version"] for j in failed if j.kind == PROFILE.name}
+    # The version has the result of its profile.
+    described = [j for j in failed if j.facts.belongs_to == "dataset_version" and not j.facts.keeps_result]
+    profiles = {j.pk: j.payload.dataset_version for j in described}
     states = DatasetVersion.objects.filter(pk__in=set(profiles.values()))
     bad = set(states.filter(state=DatasetVersion.State.FAILED).values_list("pk", flat=True))
     return {pk for pk, version in profiles.items() if version not in bad}

@@ -172,7 +172,7 @@ def repeats_to_offer(search: Job, ranked: list[Trial]) -> int | None:
 
 
 def values_in_use(search: Job, spec: SearchSpec, trial: Trial) -> dict[str, Value]:
-    """Return those of a trial's values that have an effect, as far as conditions and the dry build tell."""
+    """Return those of a trial's values that have an effect, as far as conditions and the dry build show."""
     values = {
         row.name: trial.values[row.name]
         for row in spec.space

@@ -1,4 +1,4 @@
-"""The tab "Use it": what the answer means, and examples that the prediction server answers."""
+"""The tab "Use it": the meaning of the answer, and examples that the prediction server answers."""
 
 import asyncio
 import json

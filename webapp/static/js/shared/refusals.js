@@ -3,7 +3,7 @@
 import { byId, closest, find, findAll } from "./elements.js";
 
 const ALL = ".ty-refusal";
-/** A part of the page that follows the server and would lose what is added to it. */
+/** A part of the page that follows the server and would lose an added element. */
 const FOLLOWS = "[hx-trigger^='every']";
 
 /**
@@ -59,7 +59,7 @@ function place(element, index) {
   if (field && form && !field.closest(FOLLOWS)) {
     field.setAttribute("aria-invalid", "true");
     field.setAttribute("aria-describedby", `${field.getAttribute("aria-describedby") ?? ""} ${element.id}`.trim());
-    (field.closest(".ty-field, .ty-check") ?? field).after(element);
+    (field.closest(".ty-field, .ty-check") ?? form).after(element);
   }
   element.focus({ preventScroll: true });
 }
