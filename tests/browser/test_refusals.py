@@ -19,9 +19,9 @@ def searching(people: People) -> Job:
     search = make_job(experiment=experiment, by=people.owner, state="running")
     (trial,) = make_trials(search, 1)
     Execution.objects.filter(trial=trial).update(epochs=5)
-    Checkpoint.objects.create(
-        job=search, trial=trial, execution=1, attempt=1, step=5, epoch=5, folder="a", manifest="b", bytes=1
-    )
+    for execution in (1, 2):
+        place = {"job": search, "trial": trial, "execution": execution, "attempt": 1, "step": 5, "epoch": 5}
+        Checkpoint.objects.create(**place, folder=f"{execution}", manifest="b", bytes=1)
     return search
 
 
@@ -33,7 +33,7 @@ def test_a_refused_field_has_its_reason_beside_it(people: People, open_as: Open,
     field.evaluate("field => { field.form.noValidate = true; }")
     field.fill("1")
     page.get_by_role("button", name="Continue training").click()
-    refusal = page.get_by_role("alert").filter(has_text="poch")
+    refusal = page.get_by_role("alert").filter(has_text="enter more")
     expect(refusal).to_be_focused()
     page.clock.fast_forward(A_MINUTE)
     expect(refusal).to_be_visible()

@@ -174,7 +174,7 @@ def target_of(version: ModelVersion) -> str:
 
 def target_of_job(job: Job) -> str:
     """Name the column that a job's models predict; empty if its data are unknown."""
-    data = DatasetVersion.objects.filter(pk=job.payload.dataset_version).first()
+    data = DatasetVersion.objects.filter(pk=job.payload.dataset_version or 0).first()
     if data is None or (profile := data.profile) is None:
         return ""
     return (job.revision.spec.required_data.target if job.revision is not None else None) or profile.target
