@@ -102,6 +102,7 @@ class TrialPage(Context):
     may_run: bool
     may_queue: bool
     may_train: bool
+    runs_script: bool
     again: Again
     unsaved: str
     command: str
@@ -153,6 +154,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         may_run=may_run,
         may_queue=queries.accepts_trials(row.job),
         may_train=row.job.experiment_id is not None,
+        runs_script=is_script,
         again=buttons_to_train(row.job, unsaved),
         unsaved=unsaved,
         command=shlex.join(script_checks.command_of_trial(row.job, row.values)) if is_script else "",
