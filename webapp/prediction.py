@@ -32,9 +32,9 @@ def address() -> str:
         return DEFAULT
 
 
-def curl_line(model: str, body: str) -> str:
+def curl_line(model: str, body: str, *, verb: str = "predict") -> str:
     """Return a command that sends a request to a model's production version."""
-    return f"{_curl(model)} -d {shlex.quote(body)}"
+    return f"{_curl(model, verb)} -d {shlex.quote(body)}"
 
 
 def curl_image(model: str, column: str) -> str:
@@ -44,12 +44,12 @@ def curl_image(model: str, column: str) -> str:
     return f'printf {shlex.quote(body)} "$(base64 -w0 {IMAGE_FILE})" | {_curl(model)} -d @-'
 
 
-def _curl(model: str) -> str:
+def _curl(model: str, verb: str = "predict") -> str:
     parts = ["curl", "-s"]
     # On the loopback address, the prediction server asks for no token.
     if urlsplit(address()).hostname not in ("127.0.0.1", "localhost", "::1"):
         parts += ["-H", '"Authorization: Bearer $TOKEN"']
-    return " ".join([*parts, f"{address()}/v1/models/{model}:predict"])
+    return " ".join([*parts, f"{address()}/v1/models/{model}:{verb}"])
 
 
 def predict(model: str, version: int, instances: list[Any]) -> Any:

@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, JsonValue, TypeAdapter
 
 from jobs.spec.base import Frozen
 
@@ -176,7 +176,9 @@ class CodeSearch(Frozen):
     early_stopping: CallbackOfCode | None = None
     max_failures: int | None = Field(None, description="Failed trials in a row after which it ends.")
     shuffle: bool | None = None
-    space: list[dict[str, Any]] = Field([], description="Rows that narrow the space which the code declares.")
+    space: list[dict[str, JsonValue]] = Field(
+        [], description="Rows that narrow the space which the code declares."
+    )
     hyperparameters: dict[str, bool | int | float | str] = Field(
         {}, description="Values of hyperparameters that are not searched."
     )

@@ -2,16 +2,17 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from jobs import access, clock
 from jobs.models import ApiToken, Job, PromotionRequest, Trial, User
 from jobs.queries.registry.authors import files_of
 from jobs.queries.runs import progress
+from jobs.queries.runs.open_failures import open_failures
 from jobs.queries.search import outcomes
-from jobs.states import ACTIVE, FINAL, JobState
+from jobs.states import ACTIVE, FINAL
 
 MAX_ITEMS = 6
 """The most items in each list on the page."""
@@ -43,7 +44,9 @@ def count_approvals_to_decide(user: User) -> int:
 
 def _to_decide(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
     pending = access.promotions_for_approvers(person, is_admin=is_admin).filter(
-        state=PromotionRequest.State.PENDING
+        state=PromotionRequest.State.PENDING,
+        # The scheduler closes it a little later, or, while it is stopped, much later.
+        expires__gt=clock.estimate(),
     )
     independent = pending.filter(Q(single_person=True) | ~_concerns_people([person]))
     return independent.exclude(requested_by_issuers=person)
@@ -95,19 +98,26 @@ def home_page(user: User) -> Home:
     now = clock.estimate()
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
-    failures = roots.filter(state=JobState.FAILED, created_by=user, finished__gt=now - FAILED_WITHIN)
     active = roots.filter(state__in=ACTIVE).order_by("-started")
     final = roots.filter(state__in=FINAL).exclude(finished=None)
     approvals = approvals_to_decide(user).select_related("model", "version", "requested_by")
-    expiring = ApiToken.objects.filter(user=user, expires__gt=now, expires__lt=now + EXPIRES_WITHIN)
+    expiring = _expiring_tokens(user, now)
     return Home(
         approvals=list(approvals.order_by("expires")[:MAX_ITEMS]),
-        failures=list(failures.order_by("-finished")[:MAX_ITEMS]),
+        failures=open_failures(user, since=now - FAILED_WITHIN, limit=MAX_ITEMS),
         expiring=list(expiring.order_by("expires")[:MAX_ITEMS]),
         running=[_running_job(job) for job in active[:MAX_ITEMS]],
         finished=list(final.order_by("-finished")[:MAX_ITEMS]),
         is_new=not roots.exists(),
     )
+
+
+def _expiring_tokens(user: User, now: datetime) -> QuerySet[ApiToken]:
+    """Return the tokens that expire soon and that no other token with the same name outlives."""
+    longer = Q(expires=None) | Q(expires__gt=OuterRef("expires"))
+    successor = ApiToken.objects.filter(longer, user=user, name=OuterRef("name")).exclude(name="")
+    tokens = ApiToken.objects.filter(user=user, expires__gt=now, expires__lt=now + EXPIRES_WITHIN)
+    return tokens.exclude(Exists(successor))
 
 
 def _running_job(job: Job) -> Running:

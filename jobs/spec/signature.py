@@ -1,10 +1,17 @@
 """Declares a model's signature: names, types and shapes of its inputs and outputs."""
 
+import math
+from collections.abc import Sequence
+from typing import Literal
+
 from pydantic import Field
 
 from jobs.spec.base import Frozen
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.sections.data import MAX_HORIZON, MAX_WINDOW
+
+Verb = Literal["classify", "regress"]
+"""The requests of TensorFlow Serving for models with one score for each class, or with one number."""
 
 type Shape = tuple[int | None, ...]
 """Sizes of a tensor's axes; null for a size that varies, as the number of rows does."""
@@ -55,3 +62,17 @@ class Signature(Frozen):
         exclude_if=lambda window: window is None,
         description="Set if an instance is several rows of a table instead of one.",
     )
+
+
+def answers(verb: Verb, signature: Signature, class_labels: Sequence[str]) -> bool:
+    """Return whether a version's only output is a score for each of its classes, or one number."""
+    widths = {math.prod(size or 0 for size in spec.shape) for spec in signature.outputs}
+    single = len(signature.outputs) == 1 and len(signature.outputs[0].shape) <= 1
+    # A binary model may return only the probability of its second class.
+    of_classes = {len(class_labels), 1 if len(class_labels) == 2 else 0} - {0}
+    return single and widths <= ({1} if verb == "regress" else of_classes)
+
+
+def takes_flat_features(signature: Signature) -> bool:
+    """Return whether each input can be sent as a flat list, as classify and regress requests have them."""
+    return not any(None in spec.shape and len(spec.shape) > 1 for spec in signature.inputs)

@@ -188,6 +188,23 @@ def test_the_answer_starts_what_follows_in_one_click_each(
     assert viewer.post(f"/jobs/{search.pk}/repeat").status_code == 403
 
 
+def test_the_model_that_gets_the_best_trial_is_shown_and_chosen_before_the_click(
+    browser: Client, search: Job, people: People
+) -> None:
+    make_dataset("digits", by=people.owner)
+    make_model("churn", project=people.project, by=people.owner)
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    page = browser.get(f"/jobs/{search.pk}").content.decode()
+    form = page.partition("/trials/2/register")[2].partition("</form>")[0]
+    proposed, other = re.findall(r'<option\s+value="([^"]+)"', form)
+    assert proposed != other == "churn"
+    refused = browser.post(f"/jobs/{search.pk}/trials/2/register", {"model": "never-shown"})
+    assert refused.status_code == 409 and "proposed now" in text_of(refused)
+    assert browser.post(f"/jobs/{search.pk}/trials/2/register", {"model": "churn"}).status_code == 303
+    training = Job.objects.latest("pk")
+    assert present(present(training.revision).spec.after.register_).model == "churn"
+
+
 def test_one_training_of_each_shows_nothing_about_the_lead(browser: Client, search: Job) -> None:
     for trial in search.trials.all():
         trial.executions.filter(number=2).delete()

@@ -7,6 +7,7 @@ from jobs import access
 from jobs.errors import Conflict
 from webapp.demo import runners
 from webapp.pages.shortcuts import Request, action, notify, redirect
+from webapp.templatetags.problem_labels import message_of
 
 
 @action
@@ -16,7 +17,7 @@ def kill_runner(request: Request, job_id: int) -> HttpResponse:
     try:
         killed = runners.kill_runner(row, by=request.user)
     except Conflict as error:
-        notify(request, error.message, level="warning")
+        notify(request, message_of(error), level="error")
         return redirect("job", row.pk)
     what = f"trial {killed.trial}" if killed.trial is not None else f"job {row.pk}"
     notify(

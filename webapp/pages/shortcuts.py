@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
@@ -30,6 +30,7 @@ from jobs.spec.problems import Problem
 from webapp.http_errors import Unavailable
 from webapp.json_text import names_with_nul, nul_refused
 from webapp.template_context import Context, template_variables
+from webapp.templatetags.problem_labels import message_of
 
 
 class Request(HttpRequest):
@@ -99,8 +100,14 @@ def _refuse_on_page(request: HttpRequest, error: TrainyardError) -> HttpResponse
     # Clients repeat a request later by its status and its header, which a redirect would hide.
     if is_partial(request) or not came_from or has_several or isinstance(error, Unavailable):
         return error_response(request, error)
-    notify(request, error.message, level="error")
+    notify(request, message_of(error), level="error", at=_place_of(request, error))
     return redirect(came_from)
+
+
+def _place_of(request: HttpRequest, error: TrainyardError) -> str:
+    """Return the address of the refused form, with the name of the field behind `#` if one is wrong."""
+    pointer = error.problems[0].pointer if isinstance(error, BadInput) and error.problems else ""
+    return f"{request.path}#{quote(pointer.rpartition('/')[2])}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,7 @@ class BareErrorPage(Context):
 def error_response(request: HttpRequest, error: TrainyardError) -> HttpResponse:
     """Show an error page with the error's status, or send its message to htmx."""
     if is_partial(request):
-        toast = {"toast": [{"text": error.message, "level": "error"}]}
+        toast = {"toast": [{"text": message_of(error), "level": "error"}]}
         # htmx 4 also inserts the body of an error response, which this header prevents.
         headers = {"HX-Reswap": "none", "HX-Trigger": json.dumps(toast)} | _retry_after(error)
         return HttpResponse(error.message, status=error.status, headers=headers, content_type="text/plain")
@@ -186,9 +193,17 @@ def render_page(
     return response
 
 
-def notify(request: HttpRequest, text: str, *, level: str = "success", undo: str = "") -> None:
-    """Show a message on the next page. A POST request to the address `undo` reverts the change."""
-    messages.add_message(request, getattr(messages, level.upper()), text, extra_tags=undo)
+def notify(request: HttpRequest, text: str, *, level: str = "success", undo: str = "", at: str = "") -> None:
+    """Show a message on the next page. Errors and warnings stay there until they are dismissed.
+
+    Args:
+        request: the present request.
+        text: the message.
+        level: `success`, `info`, `warning` or `error`.
+        undo: the address to which a POST request reverts the change.
+        at: the address of a form that was refused, and the name of its wrong field behind `#`.
+    """
+    messages.add_message(request, getattr(messages, level.upper()), text, extra_tags=undo or at)
 
 
 def redirect(to: Any, *args: Any, **kwargs: Any) -> HttpResponseRedirect:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from jobs.spec.problems import Problem
-from webapp.templatetags.problem_labels import label_of
+from webapp.templatetags.problem_labels import label_of, plain_message
 
 register = template.Library()
 
@@ -37,9 +37,8 @@ def problems(source: Any) -> dict[str, Any]:
 def _with_job(item: Problem) -> str:
     if item.job is None:
         return item.message
-    return format_html(
-        '{} (<a href="{}">job {}</a>)', item.message, reverse("job", args=[item.job]), item.job
-    )
+    place = reverse("job", args=[item.job])
+    return format_html('{} (<a href="{}">job {}</a>)', plain_message(item.message), place, item.job)
 
 
 @register.inclusion_tag("components/field.html")

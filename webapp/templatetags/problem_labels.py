@@ -1,5 +1,10 @@
 """Names the field of a problem on pages, which have labels where the REST interface has JSON pointers."""
 
+import re
+
+from jobs.errors import BadInput, TrainyardError
+from webapp.templatetags.words import SETTINGS, shown_message
+
 LABELS = {
     "/url": "Address",
     "/max_bad_share": "Damaged rows",
@@ -35,3 +40,45 @@ def _in_words(pointer: str) -> str:
         above = part
     text = ", ".join(words)
     return text[:1].upper() + text[1:]
+
+
+NAME = re.compile(r"(?<![\w'\"/.`(])[a-z]+(?:[._][a-z]+)+(?![\w'\"/`(=]|\.\w)")
+"""A name that may be a field's in REST. Quoted names are values, such as columns and hyperparameters."""
+SECTIONS_ALONE = ("/spec/search/", "/spec/resources/", "/spec/after/", "/spec/mesh/")
+"""Sections whose fields are recognized without their section: code of users has no such names."""
+
+
+def plain_message(text: str) -> str:
+    """Return a problem's message with labels for the names that fields have in REST.
+
+    >>> plain_message("use another seed (fit.seed)"), plain_message("column 'max_trials' is empty")
+    ('use another seed', "column 'max_trials' is empty")
+    """
+    return NAME.sub(_in_label, SETTINGS.sub("", text))
+
+
+def _in_label(found: re.Match[str]) -> str:
+    label = _label_of_name(found[0])
+    return f"“{label}”" if label else found[0]
+
+
+def _label_of_name(name: str) -> str:
+    """Return the label of the fields with this name; empty if there are none, or different ones."""
+    end = "/" + name.replace(".", "/")
+    pointers = [each for each in LABELS if each.endswith(end)]
+    if "." not in name:
+        pointers = [each for each in pointers if each.startswith(SECTIONS_ALONE)]
+    # The label of a field in a group follows the title of the group.
+    labels = {LABELS[each].partition(", ")[2] or LABELS[each] for each in pointers}
+    return labels.pop() if len(labels) == 1 else ""
+
+
+def message_of(error: TrainyardError) -> str:
+    """Return a refusal's message for a page, with the label of the field if it is about one."""
+    problems = [each for each in error.problems if each.pointer] if isinstance(error, BadInput) else []
+    if len(problems) == 1 and problems[0].message not in error.message:
+        return f"{label_of(problems[0].pointer)}: {plain_message(problems[0].message)}"
+    text = error.message
+    for problem in sorted(problems, key=lambda each: -len(each.pointer)):
+        text = text.replace(f"{problem.pointer}: ", f"{label_of(problem.pointer)}: ")
+    return shown_message(plain_message(text))

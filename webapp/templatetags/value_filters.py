@@ -7,9 +7,11 @@ from collections.abc import ItemsView, Iterable, Mapping
 from typing import Any
 
 from django import template
+from django.utils.safestring import SafeString
 
+from jobs.errors import TrainyardError
 from jobs.spec.name_lists import write_names
-from webapp.templatetags import words
+from webapp.templatetags import problem_labels, words
 
 register = template.Library()
 DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
@@ -30,6 +32,18 @@ def byte_size(count: float | None) -> str:
 def shown_message(text: str) -> str:
     """Show a message that REST has too."""
     return words.shown_message(str(text))
+
+
+@register.filter
+def plain_message(text: str) -> str:
+    """Show a problem's message, with the labels of fields."""
+    return text if isinstance(text, SafeString) else problem_labels.plain_message(str(text))
+
+
+@register.filter
+def message_of(error: TrainyardError) -> str:
+    """Show a refusal's message, with the labels of fields."""
+    return problem_labels.message_of(error)
 
 
 @register.filter

@@ -13,6 +13,7 @@ from jobs.errors import BadInput, Conflict
 from jobs.kinds.base import ChosenTrial
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
 from jobs.models import Job, Trial, User
+from jobs.queries.code import dry_builds
 from jobs.queries.search import ensembles as queries
 from jobs.spec.problems import Problem
 
@@ -40,6 +41,8 @@ def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         raise Conflict(f"job {search.pk} does not come from an experiment")
     if (reason := search.revision.spec.model.info.refused.get("/after/ensemble")) is not None:
         raise Conflict(f"the models of search {search.pk} cannot be combined, since {reason}")
+    if unsaved := dry_builds.why_unsaved(search):
+        raise Conflict(f"the models of search {search.pk} cannot be combined: {unsaved}")
     unique = sorted(set(numbers))
     if not MIN_TRIALS <= len(unique) <= MAX_TRIALS:
         raise _refusal(

@@ -19,7 +19,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped
 from jobs.spec.sections.code_model import CODE_ENTRIES, OWN_FIT, CodeModel
-from jobs.spec.space.search_space import Space
+from jobs.spec.space.search_space import Space, Values
 from jobs.states import FINAL, WAITING, JobState
 
 EXPLORATION = 2
@@ -210,6 +210,18 @@ def why_unsaved(job: Job) -> str:
     """Return why a job's model cannot be saved, as its dry build found it; empty if it can."""
     built = built_model(job)
     return built.unsaved if built is not None else ""
+
+
+def unasked_names(search: Job, values: Values) -> set[str]:
+    """Return the searched hyperparameters that have no effect beside these values.
+
+    The code sets a field of the fit itself, or does not ask for a hyperparameter beside another's value.
+    """
+    built, spec = built_model(search), search.revision.spec if search.revision is not None else None
+    if built is None or spec is None:
+        return set()
+    unused = {name for name in values if spec.model.info.why_unused(name, built.unused) is not None}
+    return unused.union(*(each.names for each in built.unasked if each.applies_to(values)))
 
 
 def request_of_job(job: Job) -> DryBuildRequest | None:

@@ -16,7 +16,9 @@ from jobs.answers.registry.registry import (
     VersionOut,
     VersionPackagesOut,
 )
+from jobs.kinds.rows import that_read_any
 from jobs.models import (
+    DatasetVersion,
     Endpoint,
     Job,
     ModelVersion,
@@ -28,8 +30,12 @@ from jobs.models import (
 )
 from jobs.queries.code import package_sets
 from jobs.queries.data.causes import cause_of
+from jobs.queries.registry import versions
 from jobs.queries.registry.versions import version_number
 from jobs.spec.plan import names
+
+MAX_COMPARED = 50
+"""The newest versions from a data set whose target is compared."""
 
 
 def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
@@ -62,20 +68,53 @@ def free_name(job: Job) -> str:
 
 
 def model_name_for(job: Job) -> str:
-    """Return the model name for a job: from its spec, else from its experiment or data.
+    """Return the model name for a job: from its spec, else an existing model's, else a new one.
 
-    An experiment that has versions in a model of its project keeps that model. A retrained trial gets the
-    name that fits its search. If another project has a model with the name, the job's number is added.
+    An experiment that has versions in a model of its project keeps that model. Otherwise a model for the same
+    column of the same data set is proposed, then the only model if it has no version yet. A retrained trial
+    gets the name that fits its search. If another project has a model with a new name, the job's number is
+    added.
     """
     job = _search_of(job) or job
     register = job.revision.spec.after.register_ if job.revision is not None else None
-    if register is None and (current_name := _model_of(job)) is not None:
+    if register is None and (current_name := _existing_model(job)) is not None:
         return current_name
     name = register.model if register is not None else _name_from(job) or f"job-{job.pk}"
     if RegisteredModel.everything.filter(name=name).exclude(project=job.project).exists():
         suffix = f"-{job.pk}"
         return f"{name[: 63 - len(suffix)]}{suffix}"
     return name
+
+
+def _existing_model(job: Job) -> str | None:
+    return _model_of(job) or _named_like(job) or _model_for_data(job) or _only_empty_model(job)
+
+
+def _named_like(job: Job) -> str | None:
+    name = _name_from(job)
+    return name if RegisteredModel.objects.filter(name=name, project=job.project_id).exists() else None
+
+
+def _model_for_data(job: Job) -> str | None:
+    """Return the name of the model with the newest version for the same column of the same data set."""
+    same = DatasetVersion.objects.filter(dataset__versions=job.payload.dataset_version)
+    keys = list(same.values_list("pk", flat=True)) if job.payload.dataset_version is not None else []
+    if not keys:
+        return None
+    readers = Job.objects.filter(that_read_any(keys), project=job.project_id)
+    rows = ModelVersion.objects.filter(
+        model__project=job.project_id, model__deletion=None, source_job__in=readers
+    ).select_related("model", "source_job__revision")
+    target = versions.target_of_job(job)
+    newest = rows.order_by("-pk")[:MAX_COMPARED]
+    return next((each.model.name for each in newest if versions.target_of(each) == target), None)
+
+
+def _only_empty_model(job: Job) -> str | None:
+    """Return the name of the project's model if there is one alone, which waits for its first version."""
+    names = list(RegisteredModel.objects.filter(project=job.project_id).values_list("name", flat=True)[:2])
+    is_empty = len(names) == 1 and not ModelVersion.objects.filter(model__name=names[0]).exists()
+    return names[0] if is_empty else None
 
 
 def _model_of(job: Job) -> str | None:

@@ -167,11 +167,17 @@ def task_of(version: ModelVersion) -> Task | None:
 
 def target_of(version: ModelVersion) -> str:
     """Name the column that a version predicts; empty if its data are unknown."""
-    data = dataset_profile(version)
-    if version.source_job is None or data is None:
+    if version.source_job is None or is_foreign(version):
         return ""
-    revision = version.source_job.revision
-    return (revision.spec.required_data.target if revision is not None else None) or data.target
+    return target_of_job(version.source_job)
+
+
+def target_of_job(job: Job) -> str:
+    """Name the column that a job's models predict; empty if its data are unknown."""
+    data = DatasetVersion.objects.filter(pk=job.payload.dataset_version or 0).first()
+    if data is None or (profile := data.profile) is None:
+        return ""
+    return (job.revision.spec.required_data.target if job.revision is not None else None) or profile.target
 
 
 def lineage_chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:

@@ -28,7 +28,7 @@ from jobs.spec.sections.evaluation import KFold
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space import size as space_size
 from jobs.spec.space.narrowing import NotNarrower, contains
-from jobs.spec.space.search_space import FloatParameter, IntParameter, Space
+from jobs.spec.space.search_space import FloatParameter, IntParameter, Space, Value
 from jobs.spec.space.smaller_space import bounds_at_best, describe_changes, shrink_space
 from jobs.states import FINAL, TrialState
 
@@ -52,7 +52,7 @@ def answer_of_search(search: Job) -> AnswerOut:
     compared = baseline.compare_with_constant(search, best)
     # Around values that are no better than a constant prediction, there is nothing to look for.
     base = best if compared is None or compared.is_beaten else None
-    at_edge = bounds_at_best(spec.space, base.values) if base is not None else {}
+    at_edge = bounds_at_best(spec.space, values_in_use(search, spec, base)) if base is not None else {}
     return AnswerOut(
         over=is_over(search),
         scoring=ScoringOut(metric=how.metric, direction=how.direction, rows=how.rows, text=how.text),
@@ -189,6 +189,17 @@ def repeats_to_offer(search: Job, ranked: list[Trial]) -> int | None:
     return max(-(-trainings // folds), 2)
 
 
+def values_in_use(search: Job, spec: SearchSpec, trial: Trial) -> dict[str, Value]:
+    """Return those of a trial's values that have an effect, as far as conditions and the dry build show."""
+    values = {
+        row.name: trial.values[row.name]
+        for row in spec.space
+        if row.name in trial.values and row.is_active(trial.values)
+    }
+    unasked = dry_builds.unasked_names(search, values)
+    return {name: value for name, value in values.items() if name not in unasked}
+
+
 def smaller_space(search: Job, spec: SearchSpec, best: Trial) -> Space | None:
     """Return a smaller space around the best trial; None if it would have no new configuration."""
     if search.revision is None or spec.info.enumerates_grid:
@@ -197,7 +208,7 @@ def smaller_space(search: Job, spec: SearchSpec, best: Trial) -> Space | None:
     count = min(max(count, FEWEST_GOOD), MOST_GOOD)
     good = [trial.values for trial in outcomes.best_trials(search, limit=count)]
     try:
-        space = shrink_space(spec.space, best.values, good)
+        space = shrink_space(spec.space, values_in_use(search, spec, best), good)
     except NotNarrower:  # the search was narrowed after its best trial was tried
         return None
     return space if space != spec.space and _has_new_values(search, space) else None

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from jobs.kinds.rows import retraining_trials_of
 from jobs.models import Job, Trial
+from jobs.queries.code import dry_builds
 from jobs.queries.search import outcomes
 from jobs.states import TrialState
 
@@ -34,9 +35,11 @@ def ineligibility_reason(trial: Trial) -> str:
 
 
 def takes_members(search: Job) -> bool:
-    """Return whether a search's models can be combined: it has an experiment, and Trainyard trains them."""
+    """Return whether a search's models can be combined: Trainyard trains them, and they can be saved."""
     revision = search.revision
-    return revision is not None and "/after/ensemble" not in revision.spec.model.info.refused
+    if revision is None or "/after/ensemble" in revision.spec.model.info.refused:
+        return False
+    return not dry_builds.why_unsaved(search)
 
 
 def can_join(trial: Trial) -> bool:

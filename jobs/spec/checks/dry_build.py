@@ -18,7 +18,7 @@ from jobs.spec.sections.fit import KERAS_BATCH_SIZE
 from jobs.spec.sections.monitors import TRAINING_LOSS, monitors_of_training
 from jobs.spec.sections.space_growth import with_defaults
 from jobs.spec.space.narrowing import NotNarrower, narrow_space
-from jobs.spec.space.search_space import FixedParameter, Parameter, Space, value_errors
+from jobs.spec.space.search_space import FixedParameter, Parameter, Space, Value, Values, value_errors
 
 EMPTY_SPACE = (
     "the code declares no hyperparameters, so there is nothing to search: leave out search, add hp.…, or "
@@ -45,6 +45,22 @@ class DataShape(Frozen):
     def from_schema(cls, schema: DataSchema) -> Self:
         """Read the row shape from a profile."""
         return cls.model_validate({name: getattr(schema, name) for name in cls.model_fields})
+
+
+class Unasked(Frozen):
+    """Hyperparameters for which the code asked in no build in which another one had this value.
+
+    Code may declare them behind an `if`, which KerasTuner does not know as a condition.
+    """
+
+    name: str
+    value: Value
+    names: tuple[str, ...]
+
+    def applies_to(self, values: Values) -> bool:
+        """Return whether a configuration has this value. In Python, True == 1."""
+        value = values.get(self.name)
+        return value == self.value and isinstance(value, bool) == isinstance(self.value, bool)
 
 
 class BuiltModel(Frozen):
@@ -74,6 +90,7 @@ class BuiltModel(Frozen):
         most_builds: how often it would be built at most.
         notes: sentences about the space.
         unsaved: why the model cannot be saved or loaded again, with the remedy; empty if it can.
+        unasked: which hyperparameters have no effect beside which values of others, as far as builds show.
     """
 
     space: Space = ()
@@ -97,6 +114,7 @@ class BuiltModel(Frozen):
     most_builds: int = 100
     notes: tuple[str, ...] = ()
     unsaved: str = ""
+    unasked: tuple[Unasked, ...] = ()
 
     @property
     def unused(self) -> Mapping[str, str]:

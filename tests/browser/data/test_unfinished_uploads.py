@@ -115,7 +115,7 @@ def test_an_upload_that_still_arrives_is_not_deleted_and_the_page_says_why(
     button = page.get_by_role("button", name="Delete the upload of orders.csv")
     with upload_files.locked_file(upload.pk):
         button.click()
-        expect(page.locator("#toasts")).to_contain_text(upload_files.BUSY)
+        expect(page.locator("#refusals")).to_contain_text(upload_files.BUSY)
     button.click()
     expect(button).to_have_count(0)
     assert not ResumableUpload.objects.exists()

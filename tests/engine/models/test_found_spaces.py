@@ -119,6 +119,27 @@ def test_a_budget_that_is_spent_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert "after 5 builds, at most 5 in 120 s" in built.notes[0]
 
 
+BEHIND_AN_IF = """
+def build_model(hp):
+    model = keras.Sequential()
+    if hp.Choice("family", ["mlp", "cnn"]) == "mlp":
+        for i in range(hp.Int("depth", 1, 2)):
+            model.add(layers.Dense(hp.Int(f"units_{i}", 4, 8)))
+    else:
+        hp.Float("dropout", 0.0, 0.5)
+"""
+
+
+def test_what_the_code_does_not_ask_for_beside_a_value_is_known(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, guide_models.IMPORTS + BEHIND_AN_IF + guide_models.DONE)
+    unasked = {(each.name, each.value): set(each.names) for each in built.unasked}
+    assert unasked["family", "mlp"] == {"dropout"}
+    assert unasked["family", "cnn"] == {"depth", "units_0", "units_1"}
+    assert unasked["depth", 1] == {"dropout", "units_1"}
+    assert unasked["depth", 2] == {"dropout"}
+    assert all("family" not in names for names in unasked.values())
+
+
 SPEC: dict[str, Any] = {
     "version": 1,
     "data": {"dataset": "iris"},

@@ -22,6 +22,7 @@ from jobs.queries.code import dry_builds
 from tests.factories import make_trials
 from tests.jobs.code.conftest import DIGEST
 from tests.jobs.yard import Yard
+from tests.markup import text_of
 from tests.people import browser_of
 
 MODEL = {"kind": "code", "digest": DIGEST, "entry": "build_model"}
@@ -136,7 +137,7 @@ def test_a_model_that_cannot_be_saved_says_so_on_the_page_and_offers_no_version(
     search = submitted(installation, search={"max_trials": 9, "space": space})
     Job.objects.filter(pk=search.pk).update(state="running", started=search.queued)
     make_trials(search, 2)
-    built = SimpleNamespace(unsaved=reason, space=(), unused={}, one_call=False)
+    built = SimpleNamespace(unsaved=reason, space=(), unused={}, one_call=False, unasked=())
     monkeypatch.setattr(dry_builds, "built_model", lambda _: built)
     address = f"/jobs/{search.pk}?part=body"
     page = " ".join(browser_of(installation.owner).get(address).content.decode().split())
@@ -145,6 +146,17 @@ def test_a_model_that_cannot_be_saved_says_so_on_the_page_and_offers_no_version(
     # The buttons of a part that is loaded again return to the whole page.
     assert f'name="next" value="/jobs/{search.pk}"' in page
     assert f'name="next" value="/jobs/{search.pk}?' not in page
+    owner = browser_of(installation.owner)
+    trial = text_of(owner.get(f"/jobs/{search.pk}/trials/1"))
+    assert "No version and no ensemble can be made of this model: the model cannot be saved: Scale" in trial
+    assert "Retrain for the weights" in trial and "Add to ensemble" not in trial
+    assert (
+        f"{address.partition('?')[0]}/ensemble"
+        not in owner.get(f"/jobs/{search.pk}?tab=trials").content.decode()
+    )
+    refused = owner.post(f"/jobs/{search.pk}/ensemble", {"trials": ["1", "2"]})
+    assert refused.status_code == 409 and reason in text_of(refused)
+    assert not Job.objects.filter(kind="chosen_ensemble").exists()
 
 
 SEARCHED = {

@@ -1,5 +1,6 @@
 """The answer of a search, and the searches that follow from it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from jobs.actions.experiments import follow_up
 from jobs.actions.runs import pipeline, schedule
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import AuditEvent, Job
+from jobs.queries.code import dry_builds
 from jobs.queries.runs import progress
 from jobs.queries.search import answer, outcomes, retrained_models, scoring
+from jobs.spec.checks.dry_build import Unasked
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn, until_final
 
 FLOAT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.4}
@@ -134,6 +137,29 @@ def test_a_smaller_range_is_searched_from_the_trials_of_the_first(
     (narrower,) = new_search.revision.spec.search.space
     assert (narrower.min, narrower.max) == (16, 256)  # type: ignore[union-attr]
     assert new_search.experiment_id != job.experiment_id
+
+
+def test_nothing_is_advised_about_what_the_best_trial_does_not_use(
+    installation: Yard, worker: PretendWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = [
+        {"name": "activation", "kind": "choice", "values": ["relu", "tanh"]},
+        {"name": "units", "kind": "int", "min": 16, "max": 512},
+        {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.4},
+    ]
+    job = scored(installation, worker, {}, algorithm="random", max_trials=2, space=space)
+    values = {"activation": "tanh", "units": 512, "dropout": 0.4}
+    job.trials.filter(number=1).update(score=0.99, values=values)
+    assert answer.answer_of_search(job).at_edge == ["units", "dropout"]
+    unasked = (
+        Unasked(name="activation", value="tanh", names=("units",)),
+        Unasked(name="activation", value="relu", names=("dropout",)),
+    )
+    monkeypatch.setattr(dry_builds, "built_model", lambda _: SimpleNamespace(unused={}, unasked=unasked))
+    advice = answer.answer_of_search(job)
+    assert advice.at_edge == ["dropout"]
+    assert "dropout 0.2 to 0.4, instead of 0 to 0.4" in advice.smaller_range
+    assert not any("units" in change for change in advice.smaller_range)
 
 
 def test_a_grid_has_no_smaller_range(installation: Yard, worker: PretendWorker) -> None:

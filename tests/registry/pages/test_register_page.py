@@ -72,6 +72,39 @@ def test_an_experiment_keeps_proposing_the_model_that_has_its_versions(
     assert 'name="name" value="digits-for-real"' not in page
 
 
+def test_the_click_names_the_model_before_it_is_made(people: People, trained: JobArtifact) -> None:
+    browser = browser_of(people.member)
+    assert "Register as new model digits-for-real" in text_of(browser.get(f"/jobs/{trained.job_id}"))
+    factories.make_model("digits", project=people.project, by=people.owner, versions=0)
+    page = text_of(browser.get(f"/jobs/{trained.job_id}"))
+    assert "Register in digits" in page and "Register as new model" not in page
+    form = browser.get(register(trained)).content.decode()
+    assert '<option value="digits" selected>' in form and 'value="digits-for-real"' not in form
+
+
+@pytest.mark.parametrize(("target", "proposed"), [("label", "weather"), ("width", "digits-for-real")])
+def test_the_model_for_the_same_column_of_the_same_data_is_proposed(
+    people: People, trained: JobArtifact, target: str, proposed: str
+) -> None:
+    data = factories.make_dataset("rain", project=people.project, by=people.owner).versions.get()
+    trained.job.payload_json = {"dataset_version": data.pk}
+    trained.job.save(update_fields=["payload_json"])
+    other = factories.make_experiment("Other", project=people.project, by=people.owner)
+    assert other.revisions.get().spec.required_data.target is None
+    job = factories.make_job(
+        experiment=other,
+        by=people.owner,
+        kind="train",
+        state="completed",
+        payload={"dataset_version": data.pk},
+    )
+    other.revisions.update(spec_json={**factories.SEARCH, "data": {"dataset": "rain", "target": target}})
+    (version,) = factories.make_model("weather", project=people.project, by=people.owner).versions.all()
+    version.source_job = job
+    version.save(update_fields=["source_job"])
+    assert registry.model_name_for(Job.objects.get(pk=trained.job_id)) == proposed
+
+
 def test_it_becomes_the_next_version_of_an_existing_model(people: People, trained: JobArtifact) -> None:
     model = factories.make_model("digits", project=people.project, by=people.owner)
     factories.make_model("others", project=Project.objects.get(slug="elsewhere"), by=people.stranger)

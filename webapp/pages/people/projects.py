@@ -34,6 +34,7 @@ from webapp.pages.shortcuts import (
     render_page,
 )
 from webapp.template_context import Context
+from webapp.templatetags.problem_labels import message_of
 
 ROLE_HELP = {
     Role.VIEWER: "sees everything in the project",
@@ -232,7 +233,7 @@ def remove_member(request: Request, project: str, username: str) -> HttpResponse
         person = actions.find_person(username)
         actions.remove_member(row, person, by=request.user)
     except NotFound as error:  # removed meanwhile: there is no row in which to show it
-        notify(request, error.message, level="error")
+        notify(request, message_of(error), level="error")
         return redirect("project_settings", row.slug)
     except Conflict as error:
         return _member_refused(request, row, username, error)

@@ -44,7 +44,9 @@ def register(request: Request, job_id: int, digest: str) -> HttpResponse:
     if artifact is None or job.project is None:
         raise NotFound(f"Job {job.pk} has no such model artifact.")
     names = registry.model_names(job.project)
-    initial = {"name": registry.free_name(job)}
+    proposed = registry.model_name_for(job)
+    is_known = proposed in names
+    initial = {"model": proposed if is_known else "", "name": "" if is_known else registry.free_name(job)}
     form = RegisterForm(request.POST or None, models=names, initial=initial)
     if form.is_valid() and (version := _register_version(request, job.project, digest, form)) is not None:
         notify(request, f"Version {version.number} of {version.model.name} is being validated.")

@@ -1,7 +1,7 @@
 """Builds the template variables for each tab on a version's page but the overview."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.urls import reverse
@@ -16,7 +16,7 @@ from jobs.queries.runs import model_reports
 from jobs.spec.signature import Signature
 from webapp import prediction
 from webapp.forms.registry.registry import CardForm
-from webapp.pages.registry import tryout
+from webapp.pages.registry import tryout, use_examples
 from webapp.pages.registry.version_overview import address_of_link, overview_contexts
 from webapp.pages.shortcuts import (
     Request,
@@ -103,6 +103,8 @@ class UseTab(Context):
     image_column: str
     example_python: str
     signature: Signature | None
+    further: Sequence[use_examples.Example]
+    meaning: str
 
 
 def _use_tab(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> tuple[Context, ...]:
@@ -121,6 +123,8 @@ def _use_tab(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> tuple
         # Python writes None, True and False where JSON has null, true and false.
         example_python=repr(json.loads(example)) if example else "",
         signature=signature,
+        further=() if signature is None else use_examples.further_examples(row, signature, example),
+        meaning="" if signature is None else use_examples.meaning_of_output(row, signature),
     )
     return use, tryout.positions_context(row)
 

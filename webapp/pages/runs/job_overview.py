@@ -83,6 +83,11 @@ def runs_script(row: Job) -> bool:
     return row.revision is not None and row.revision.spec.model.info.trains_itself
 
 
+def buttons_to_train(row: Job, unsaved: str) -> Again:
+    """Return the buttons that train a trial's values again; `unsaved` is why its model cannot be saved."""
+    return SCRIPT_AGAIN if runs_script(row) else WEIGHTS_AGAIN if unsaved else TRAINED_AGAIN
+
+
 @dataclass(frozen=True)
 class JobOverview(Context):
     """A job's results: metrics, models, packages and reports."""
@@ -251,9 +256,8 @@ def _next_steps(
     may_train = may_run and row.experiment_id is not None
     unsaved = dry_builds.why_unsaved(row)
     can_register = may_train and not unsaved and (best_model is None or to_register is not None)
-    again = SCRIPT_AGAIN if runs_script(row) else WEIGHTS_AGAIN if unsaved else TRAINED_AGAIN
     return (
-        NextSteps(best_model, to_register, may_train, again, unsaved),
+        NextSteps(best_model, to_register, may_train, buttons_to_train(row, unsaved), unsaved),
         registration_context(row) if can_register else RegistrationChoice(),
     )
 

@@ -7,6 +7,8 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.experiments import follow_up
 from jobs.actions.search import trials
+from jobs.errors import Conflict
+from jobs.models import Job
 from jobs.queries.registry import registry
 from webapp.pages.shortcuts import Request, action, notify, redirect
 
@@ -33,10 +35,23 @@ def narrow(request: Request, job_id: int) -> HttpResponse:
 def register_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Retrain a trial and register its model as a version."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    model = registry.model_name_for(row.job)
+    model = _chosen_model(row.job, request.POST.get("model", ""))
     retraining = trials.retrain(row, by=request.user, register_as=model)
     notify(request, f"Job {retraining.pk} retrains trial {number}; its model becomes a version of {model}.")
     return redirect("job", retraining.pk)
+
+
+def _chosen_model(search: Job, chosen: str) -> str:
+    """Return the model that was chosen; the proposed one if none was.
+
+    Raises:
+        Conflict: it is neither proposed nor a model of the project: it would be an unexpected new one.
+    """
+    proposed = registry.model_name_for(search)
+    names = registry.model_names(search.project) if search.project is not None else []
+    if chosen and chosen != proposed and chosen not in names:
+        raise Conflict(f"The project has no model {chosen!r}; {proposed!r} is proposed now. Choose again.")
+    return chosen or proposed
 
 
 urls = [

@@ -15,6 +15,7 @@ from webapp.pages.runs.job_commands import may_revise
 from webapp.pages.runs.jobs import job_page
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
 from webapp.template_context import Context
+from webapp.templatetags.problem_labels import message_of
 
 
 @form_page
@@ -33,7 +34,7 @@ def revise_job(request: Request, job_id: int) -> HttpResponse:
         except (BadInput, Conflict) as error:
             row.refresh_from_db()
             if not may_revise(row):  # it has ended, and its page has no form any more
-                notify(request, error.message, level="error")
+                notify(request, message_of(error), level="error")
                 return redirect("job", row.pk)
             form.add_problems(error)
             status = error.status

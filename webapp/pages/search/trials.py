@@ -14,7 +14,7 @@ from jobs.actions.search import ensembles, trials
 from jobs.answers.search.trials import TrialOut
 from jobs.errors import BadInput, Conflict
 from jobs.models import Attempt, Checkpoint, Job, Trial
-from jobs.queries.code import sandboxes, script_checks
+from jobs.queries.code import dry_builds, sandboxes, script_checks
 from jobs.queries.data import datasets
 from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import phases, restarts
@@ -29,7 +29,7 @@ from jobs.queries.search.trial_decisions import Decision, RungPosition
 from jobs.spec.sections.search import Objective
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.search.trials import TrialForm, read_numbers
-from webapp.pages.runs.job_overview import runs_script
+from webapp.pages.runs.job_overview import Again, buttons_to_train, runs_script
 from webapp.pages.runs.job_tabs import pair_metrics, space_of
 from webapp.pages.runs.jobs import job_page
 from webapp.pages.shortcuts import (
@@ -46,6 +46,7 @@ from webapp.pages.shortcuts import (
     valid_choice,
 )
 from webapp.template_context import Context
+from webapp.templatetags.problem_labels import message_of
 
 
 @form_page
@@ -63,7 +64,7 @@ def queue_trial(request: Request, job_id: int) -> HttpResponse:
         except BadInput as error:
             form.add_problems(error)
         except Conflict as error:
-            notify(request, error.message, level="error")
+            notify(request, message_of(error), level="error")
             return redirect(url("job", row.pk, tab="trials"))
         else:
             notify(request, f"Trial {trial_row.number} is queued.")
@@ -104,6 +105,8 @@ class TrialPage(Context):
     may_queue: bool
     may_train: bool
     runs_script: bool
+    again: Again
+    unsaved: str
     command: str
     unit: str
     least_epochs: int
@@ -118,6 +121,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
     best = outcomes.best_trials(row.job, limit=1).first()
     may_run = sandboxes.may_run(request.user, row.job)
     is_script = runs_script(row.job)
+    unsaved = dry_builds.why_unsaved(row.job)
     names = [name for name in job_queries.metric_names(row.job, row) if not name.startswith("system/")]
     context = TrialPage(
         trial=row,
@@ -154,6 +158,8 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         may_queue=queries.accepts_trials(row.job),
         may_train=row.job.experiment_id is not None,
         runs_script=is_script,
+        again=buttons_to_train(row.job, unsaved),
+        unsaved=unsaved,
         command=shlex.join(script_checks.command_of_trial(row.job, row.values)) if is_script else "",
         unit="step" if is_script else "epoch",
         least_epochs=_least_epochs(row),

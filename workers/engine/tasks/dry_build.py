@@ -112,6 +112,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         most_builds=code_space.MAX_BUILDS,
         notes=(*((unsaved,) if unsaved else ()), *notes(), *explorer.notes, *_notes_of(code_build)),
         unsaved=unsaved,
+        unasked=explorer.unasked(space),
     )
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import orjson
 
 from jobs.spec.data.columns import ColumnType
-from jobs.spec.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec, Verb
 from workers.features.pipeline import Pipeline
 from workers.model_process.dtypes import TYPES
 from workers.model_process.errors import BadRequest, NotFound
@@ -25,7 +25,7 @@ from workers.serving.protocols.protocol import (
     ViewRoute,
 )
 from workers.serving.protocols.target import Target
-from workers.serving.protocols.tfs_examples import Verb, check_allowed, encode_results, parse_examples
+from workers.serving.protocols.tfs_examples import check_allowed, encode_results, parse_examples
 from workers.serving.protocols.tfs_predict import SIGNATURE_NAME, PredictCall, encode_predict, parse_predict
 from workers.serving.response import JSON, Response
 from workers.serving.version_status import VersionStatus

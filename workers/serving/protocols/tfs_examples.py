@@ -8,12 +8,12 @@ its class labels, and regresses if its only output is one number a row.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec, Verb, answers, takes_flat_features
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import (
@@ -29,8 +29,6 @@ from workers.serving.protocols.table_rows import ROWS, check_keys, names_of_inpu
 from workers.serving.protocols.tfs_predict import check_signature_name, parse_object
 
 Array = npt.NDArray[Any]
-Verb = Literal["classify", "regress"]
-
 _NEEDS = {
     "classify": ("classification", "a score for each class label of the version"),
     "regress": ("regression", "one number for each row"),
@@ -43,17 +41,13 @@ def check_allowed(verb: Verb, signature: Signature, labels: Sequence[str]) -> No
     Raises:
         BadRequest: its signature or its labels do not allow it.
     """
-    widths = {math.prod(size or 0 for size in spec.shape) for spec in signature.outputs}
-    single = len(signature.outputs) == 1 and len(signature.outputs[0].shape) <= 1
-    # A binary model may return only the probability of its second class.
-    accepted = {1} if verb == "regress" else {len(labels), 1 if len(labels) == 2 else 0} - {0}
-    if not single or not widths <= accepted:
+    if not answers(verb, signature, labels):
         kind, need = _NEEDS[verb]
         raise BadRequest(
             f"Expected {kind} signature method_name to be tensorflow/serving/{verb}. "
             f"Was: tensorflow/serving/predict. To {verb}, the only output must be {need}"
         )
-    if any(None in spec.shape and len(spec.shape) > 1 for spec in signature.inputs):
+    if not takes_flat_features(signature):
         raise BadRequest("Features are flat lists, and the model has inputs of open shapes: use :predict")
 
 

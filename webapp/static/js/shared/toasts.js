@@ -1,6 +1,8 @@
-// Short notices at the lower edge. One with an undo address stays for ten seconds and offers to undo the change.
+// Short notices at the lower edge. One with an undo address stays for ten seconds and offers to undo the change; refusals
+// and warnings stay on the page.
 import { byId, findAll } from "./elements.js";
 import { post } from "./post.js";
+import { showRefusal } from "./refusals.js";
 
 const BRIEF = 4000;
 const UNDO = 10000;
@@ -13,6 +15,10 @@ const UNDO = 10000;
  * @param {Options} [options]
  */
 export function toast(text, { level = "success", undo = "" } = {}) {
+  if (level === "error" || level === "warning") {
+    showRefusal(text, level);
+    return;
+  }
   const element = document.createElement("div");
   element.className = "ty-toast";
   element.dataset.level = level;
@@ -28,8 +34,7 @@ export function toast(text, { level = "success", undo = "" } = {}) {
  */
 function arm(element) {
   if (element.dataset.undo) element.append(undoButton(element));
-  const stays = element.dataset.undo || element.dataset.level === "error" ? UNDO : BRIEF;
-  setTimeout(() => element.remove(), stays);
+  setTimeout(() => element.remove(), element.dataset.undo ? UNDO : BRIEF);
   element.addEventListener("click", () => element.remove());
 }
 

@@ -12,11 +12,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from pydantic import TypeAdapter
 
+from jobs.spec.checks.dry_build import Unasked
 from jobs.spec.formats import keras_tuner as keras_tuner_format
 from jobs.spec.formats.reading import FormatError, Item
 from jobs.spec.space.search_space import Space, Value
@@ -40,6 +41,8 @@ COMBINATION_SECONDS = 40.0
 DRAWS = 20
 """Drawn builds, of which the one with the most new pairs of values is done."""
 MAX_NOTES = 10
+MAX_UNASKED = 200
+"""Values of hyperparameters for which others are named that have no effect."""
 
 Use = Callable[[Any], None]
 """Uses hyperparameters of KerasTuner, which declares further ones."""
@@ -74,6 +77,7 @@ class SpaceExplorer:
         self._tried: set[frozenset[tuple[str, str]]] = set()
         self._covered: set[Pair] = set()
         self._scopes: set[str] = set()
+        self._asked: dict[tuple[str, str], _Asked] = {}
         self._began = time.monotonic()
         self._has_ended = False
         self.builds = 0
@@ -91,8 +95,10 @@ class SpaceExplorer:
         self._on_build()
         self.builds += 1
         hyperparameters = self._with(values)
+        asked = _follow_questions(hyperparameters)
         act(hyperparameters)
         self._record(hyperparameters)
+        self._record_asked(hyperparameters.values, asked)
 
     def explore(self, act: Use, first: Use | None = None) -> None:
         """Call `act` with values that may reveal further hyperparameters, until none appears.
@@ -204,6 +210,21 @@ class SpaceExplorer:
                 first = {name: values[0] for name, values in chosen.items()}
                 self._waiting.append({**used.values, **first})
 
+    def _record_asked(self, values: Mapping[str, Value], asked: Collection[str]) -> None:
+        for name in asked & values.keys():
+            entry = self._asked.setdefault((name, repr(values[name])), _Asked(values[name], set()))
+            entry.names.update(asked)
+
+    def unasked(self, space: Space) -> tuple[Unasked, ...]:
+        """Return which hyperparameters of a space the code never asked for, by values of the others."""
+        names = {row.name for row in space}
+        found = [
+            Unasked(name=name, value=entry.value, names=tuple(sorted(missing)))
+            for (name, _), entry in self._asked.items()
+            if name in names and (missing := names - entry.names)
+        ]
+        return tuple(found[:MAX_UNASKED])
+
     def _possible(self, condition: Any) -> list[Value]:
         """Return the values of a condition that its parent may have."""
         rows = [
@@ -229,6 +250,26 @@ class SpaceExplorer:
             raise UnusableSpace(why_unusable(error, rows)) from error
         self.notes += search_format.notes
         return _SPACE.validate_python(search_format.search["space"])
+
+
+class _Asked(NamedTuple):
+    """A value of a hyperparameter, and all for which the code asked in builds with it."""
+
+    value: Value
+    names: set[str]
+
+
+def _follow_questions(hyperparameters: Any) -> set[str]:
+    """Return a set that receives the name of each hyperparameter for which code asks from now on."""
+    asked: set[str] = set()
+    retrieve = hyperparameters._retrieve
+
+    def follow(declared: Any) -> Any:
+        asked.add(declared.name)
+        return retrieve(declared)
+
+    hyperparameters._retrieve = follow
+    return asked
 
 
 def _key(point: Mapping[str, Value]) -> frozenset[tuple[str, str]]:

@@ -26,6 +26,7 @@ import {
 const FITTING = 180; // a third in a small chart
 const OTHERS = 60;
 const MARKS = 50; // parts of an axis whose ends differ in their last digit
+const BETWEEN = 58; // pixels between two axes: less would print their marks over each other
 const ABOVE = 24; // pixels above and below the names of the axes
 const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
 const PAUSE = 250; // ms after a drag until the fitting lines are drawn again
@@ -103,6 +104,7 @@ export const parallel = {
         parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, ends[dim])),
         series: styles.map((lineStyle, at) => ({ ...shared, lineStyle, data: lists[at].map(line) })),
       },
+      least: (columns.length - 1) * BETWEEN + right + 28,
       tipOfAxis: (axis) => ({ title: columns[axis].label, rows: [] }),
       fitted: (width) => {
         const labels = columns.map(({ label }) => label);

@@ -48,7 +48,7 @@ export class Picture {
     });
     this.status = el("p", { class: "ty-chart-status", role: "status" });
     this.scale = el("div", { class: "ty-scale", role: "img", hidden: true });
-    this.element = el("div", {}, this.canvas, this.scale, this.status);
+    this.element = el("div", {}, el("div", { class: "ty-chart-scroll" }, this.canvas), this.scale, this.status);
     this.resize = new ResizeObserver(([{ contentRect }]) => this.fit(contentRect));
     this.resize.observe(this.canvas);
   }
@@ -61,6 +61,7 @@ export class Picture {
     library ??= import("../../../vendor/echarts-6.1.0/echarts.esm.min.js");
     const echarts = await library;
     if (!this.element.isConnected) return;
+    this.canvas.style.minWidth = drawing.least ? `${drawing.least}px` : "";
     const grown = this.grow(height) && this.chart !== null;
     this.chart ??= echarts.init(this.canvas, null, { renderer: "canvas" });
     const { chart } = this;

@@ -49,6 +49,8 @@ export interface Picture {
   tipOfAxis?: (axis: number) => TipText;
   /** Return what depends on the width of the picture: it is set when the width changes too. */
   fitted?: (width: number) => EChartsOption;
+  /** The width in pixels below which the chart is moved sideways instead of being compressed. */
+  least?: number;
   /** Complete before drawing what no option can express. */
   prepare?: (chart: EChartsType) => void;
   ready?: (chart: EChartsType) => void;
