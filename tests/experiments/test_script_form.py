@@ -236,7 +236,7 @@ def test_searched_lists_of_texts_arrive_as_several_arguments(browser: Client) ->
     sent = {**fields, "metric": "loss", "direction": "min", "do": "submit"}
     assert browser.post(where, sent).status_code == 303
     job = Job.objects.get(kind="search")
-    (row,) = present(job.revision).spec.search.space
+    (row,) = present(present(job.revision).spec.search).space
     assert isinstance(row, ChoiceParameter) and row.values == ('["a", "b"]', '["c"]')
     (trial,) = make_trials(job, 1)
     Trial.objects.filter(pk=trial.pk).update(values={"names": row.values[0]})

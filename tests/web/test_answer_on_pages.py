@@ -350,7 +350,7 @@ def test_a_model_of_a_search_that_learned_nothing_is_not_recommended(
     make_job_artifact(training, role="model")
     page, page_of_training = f"/jobs/{search.pk}", f"/jobs/{training.pk}"
     assert "Recommended model: Retrain trial 2 ." in text_of(browser.get(page))
-    primary = 'class="btn btn-primary btn-sm" title="Becomes the next version of'
+    primary = 'class="btn btn-primary btn-sm" title="Becomes version 1 of the new model'
     assert all(primary in one_line(browser.get(path)) for path in (page, page_of_training))
     with_constant(search, 0.951)
     assert not any(primary in one_line(browser.get(path)) for path in (page, page_of_training))

@@ -88,6 +88,7 @@ Object.assign(globalThis, {
   getComputedStyle: (element) => element.style,
   HTMLElement,
   WebSocket: Socket,
+  sessionStorage: { getItem: () => null, setItem() {} },
   fetch: (address) => {
     server.asked.push(address);
     return server.answer(address);

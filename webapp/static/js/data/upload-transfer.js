@@ -14,7 +14,7 @@ const LOCKED = 423;
 const TOO_LARGE = 413;
 const CUT_BY_PROXY =
   `A proxy in front of Trainyard refuses requests of ${PART_BYTES / 2 ** 20} MiB (413), the size of a part of a file. ` +
-  "Whoever runs it can allow them (nginx: client_max_body_size 65m, Caddy: request_body max_size 65MiB). " +
+  "Its operator can allow them (nginx: client_max_body_size 65m, Caddy: request_body max_size 65MiB). " +
   "Then send the file again: what has arrived is kept.";
 // A network that vanishes without notice reports no error for many minutes.
 const STALL_MILLISECONDS = 60_000;
