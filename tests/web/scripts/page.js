@@ -25,6 +25,7 @@ class Socket extends EventTarget {
     super();
     this.address = address;
     sockets.push(this);
+    queueMicrotask(() => this.dispatchEvent(new Event("open")));
   }
   send() {}
 }
