@@ -165,6 +165,9 @@ class FakeRepository:
         self._check()
         self.endings[attempt] = ending
 
+    def close(self) -> None:
+        return
+
     def _check(self) -> None:
         if self.fault is not None:
             raise self.fault

@@ -252,7 +252,6 @@ class Membership:
 
     async def deregister(self) -> None:
         """Record that the worker is gone. If that fails, its lease expires."""
-        self.suggestions.close()
         try:
             await self._resources.database.call(
                 lambda: workers.mark_as_gone(self.worker_id), timeout=self._timing.renew_patience
@@ -260,12 +259,17 @@ class Membership:
         except DatabaseUnavailable as error:
             log.warning("the worker could not deregister: %s", error)
 
+    def close(self) -> None:
+        """End the threads of this worker id, so that their connections to the database are closed."""
+        self.attempts.close()
+        self.suggestions.close()
+
     async def _watch_leases(self) -> None:
-        # A loop of its own, without database calls: a slow renewal must not delay the end of a run whose
-        # lease has expired.
+        # A loop of its own, without database calls: a slow renewal must not delay the suspension of a run
+        # whose lease has expired.
         while True:
             await asyncio.sleep(self._timing.watch)
-            self.attempts.end_expired_leases()
+            self.attempts.check_leases()
 
     async def _heartbeat(self) -> None:
         devices, info = self._resources.inventory.devices(), self._info()

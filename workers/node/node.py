@@ -106,6 +106,7 @@ class Node:
             for task in (running, *ends):
                 task.cancel()
             await asyncio.wait([running, *ends])
+            membership.close()
             self._membership = None
 
     async def _register(self) -> int | None:
@@ -142,7 +143,6 @@ class Node:
         membership.attempts.end_all(AttemptEnd.stale())
         if not await membership.attempts.wait_until_empty(KILL_SECONDS):
             membership.attempts.abandon()
-        membership.suggestions.close()
 
     def _on_hint(self, hint: hints.Hint) -> None:
         if self._membership is not None:

@@ -131,3 +131,6 @@ class AttemptRepository(Protocol):
 
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         """Write the attempt's end."""
+
+    def close(self) -> None:
+        """End the repository's threads, after the calls that they have."""

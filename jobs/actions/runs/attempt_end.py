@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from jobs import clock, hints
 from jobs.actions.isolation import for_each
 from jobs.actions.job_locks import lock_root, locked_with_root
-from jobs.actions.runs import results
+from jobs.actions.runs import reachability, results
 from jobs.actions.runs.kind_actions import JobError
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
@@ -189,18 +189,22 @@ def _requeue_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
 def reap(job: Job | None = None) -> int:
     """End the attempts whose lease has expired and queue their work again.
 
+    A lease counts only the time in which the database could be reached.
+
     Args:
         job: ends only this job's attempts.
 
     Returns:
         How many attempts were ended.
     """
+    reachability.record()
     expired = _expired_attempts() if job is None else _expired_attempts().filter(job=job)
     return for_each(expired, _reap_attempt, on_error=_abandon_attempt)
 
 
 def _expired_attempts() -> QuerySet[Attempt]:
-    return Attempt.objects.open().filter(lease_until__lt=clock.now())
+    now = clock.now()
+    return Attempt.objects.open().filter(reachability.long_enough(now), lease_until__lt=now)
 
 
 def _reap_attempt(expired: Attempt) -> bool:

@@ -4,6 +4,8 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -29,6 +31,7 @@ from jobs.messages.events import (
     Warned,
     Yielded,
 )
+from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.attempt.rival_curves import RivalCurveSender
 from workers.supervise.attempt.stop_request import StopRequest
 from workers.supervise.attempt_end import AttemptEnd
@@ -58,6 +61,7 @@ class RunnerSession:
         runner: has no task at present.
         recorder: gets the runner's events and log lines.
         stop_request: asks the run to yield.
+        lease: suspends the run.
         rival_curves: sends the runner the curves from other runners' trials.
         pace: delays reading above the project's event quota.
         timing: intervals and time limits.
@@ -71,6 +75,7 @@ class RunnerSession:
         runner: RunnerProcess,
         recorder: EventRecorder,
         stop_request: StopRequest,
+        lease: HeldLease,
         rival_curves: RivalCurveSender,
         pace: EventPace,
         timing: Timing,
@@ -82,6 +87,7 @@ class RunnerSession:
         self._runner = runner
         self._recorder = recorder
         self._stop_request = stop_request
+        self._lease = lease
         self._rival_curves = rival_curves
         self._pace = pace
         self._was_paused = False
@@ -116,13 +122,14 @@ class RunnerSession:
             self._watch_progress,
             self._request_yield,
             self._send_rival_curves,
+            self._follow_lease,
         )
         watchers = [asyncio.create_task(watch()) for watch in watches]
         for watcher in watchers:
             watcher.add_done_callback(self._on_watcher_done)
         try:
             # After the watchers exist: a runner that ends at once must be noticed.
-            self._runner.send(start)
+            await self._send_start(start, ending)
             self._recorder.notify_runner = self._send_recorded
             await asyncio.wait({ending})
         finally:
@@ -132,11 +139,22 @@ class RunnerSession:
             # Before the last log lines are read: the runner may print until it ends.
             if self._final_event is None:
                 await self._runner.end()
+            else:
+                self._runner.resume()  # for its next task; this one is over
             self._guarded(lambda: self._read_logs(last=True))
             self._runner.set_listener(None)
         if (sandbox := self._runner.sandbox) is not None and sandbox.watch.ended is not None:
             return False
         return self._limits is None and isinstance(self._final_event, Result | Yielded)
+
+    async def _send_start(self, start: Start, ending: "asyncio.Future[AttemptEnd]") -> None:
+        """Begin the task, unless the attempt ends while its run must not begin."""
+        allowed = asyncio.create_task(self._lease.until_allowed())
+        first: list[asyncio.Future[Any]] = [allowed, ending]
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if allowed.done():
+            self._runner.send(start)
+        allowed.cancel()
 
     def _send_recorded(self, recorded: Recorded) -> None:
         sandbox = self._runner.sandbox
@@ -237,7 +255,21 @@ class RunnerSession:
             for event in within_quota(file.new_lines(last=last), self._pace):
                 self._recorder.add(event)
 
-    # Limits
+    # Lease and limits
+
+    async def _follow_lease(self) -> None:
+        """Stop the runner's processes while the lease may have expired, and let them continue afterwards."""
+        while True:
+            await self._lease.until_suspended()
+            before = self._lease.seconds_suspended
+            if not self._runner.suspend():
+                self._end(AttemptEnd.lease_lost())
+                return
+            await self._lease.until_allowed()
+            self._stall_detector.reset_timer()
+            self._runner.resume()
+            seconds = self._lease.seconds_suspended - before
+            self._guarded(partial(self._recorder.add, _was_suspended(seconds)))
 
     async def _measure(self) -> None:
         tree, began, peak = self._runner.tree(), time.monotonic(), 0
@@ -247,7 +279,8 @@ class RunnerSession:
                 await asyncio.sleep(self._timing.sample / MEASUREMENTS_PER_SAMPLE)
                 samples.append(await asyncio.to_thread(tree.measure))
                 peak = max(peak, samples[-1].memory)
-                if (ending := self._violation(samples[-1], peak, time.monotonic() - began)) is not None:
+                seconds = time.monotonic() - began - self._lease.seconds_suspended
+                if (ending := self._violation(samples[-1], peak, seconds)) is not None:
                     self._end(ending)
                     return
             cpu = sum(sample.cpu_percent for sample in samples) / len(samples)
@@ -268,8 +301,10 @@ class RunnerSession:
         while not self._stall_detector.stalled:
             await asyncio.sleep(self._timing.watch)
             before, last_check = last_check, time.monotonic()
-            # This process was suspended, or read no events for the quota, so the silence is not the runner's.
-            if last_check - before > 1.0 + 4 * self._timing.watch or self._pace.delay():
+            # This process or the run was suspended, or no events were read for the quota: the silence is not
+            # the runner's.
+            paused = self._lease.suspended or self._pace.delay()
+            if last_check - before > 1.0 + 4 * self._timing.watch or paused:
                 self._stall_detector.reset_timer()
         silent = self._stall_detector.seconds_silent
         # The runner's faulthandler writes all stack traces to stderr, which is logged.
@@ -292,6 +327,14 @@ class RunnerSession:
         # A runner that starts a task drops the curves that arrived before, as those of an earlier task.
         await self._started.wait()
         await self._rival_curves.run(self._runner.send)
+
+
+def _was_suspended(seconds: float) -> Warned:
+    message = (
+        f"The worker could not reach the database. The run was suspended for {seconds:.0f} s, and then "
+        "continued where it was."
+    )
+    return Warned(time=time.time(), code="suspended", message=message)
 
 
 def _over_quota() -> Warned:
