@@ -59,6 +59,11 @@ class DatabaseAttemptRepository:
             for row in rows
         ]
 
+    async def decline_assigned(self) -> None:
+        await self._claims.call(
+            lambda: attempt_end.decline_assigned(self._worker_id), timeout=self._renew_timeout
+        )
+
     async def claim(self, attempt: int) -> bool:
         row = await self._claims.call(
             lambda: attempts.claim(attempt, worker_id=self._worker_id), timeout=CALL_TIMEOUT_SECONDS

@@ -32,12 +32,17 @@ class HeldAttempts:
         return list(self._supervisors)
 
     async def claim_assigned(self) -> None:
-        """Claim and start the attempts that are assigned to this worker."""
-        if self.draining or self._disk_shortage() is not None:
+        """Claim and start the attempts that are assigned to this worker; while it drains, decline them."""
+        if self.draining:
+            await self._node.repository.decline_assigned()
+            return
+        if self._disk_shortage() is not None:
             return
         for assignment in await self._node.repository.assigned():
             # Measured before the claim: the database may start the lease at any time during the call.
             claimed_at = time.monotonic()
+            if self.draining:
+                return
             if assignment.attempt not in self._supervisors and await self._node.repository.claim(
                 assignment.attempt
             ):

@@ -26,6 +26,10 @@ DIED_BEFORE: JobError = {
     "code": "unclaimed",
     "message": "The worker process was killed before it claimed the attempt.",
 }
+DECLINED: JobError = {
+    "code": "unclaimed",
+    "message": "The worker was shutting down; the work is placed on another one.",
+}
 LEFT_OPEN: JobError = {
     "code": "left_open",
     "message": "the runner reported its task as completed, but did not report the end of this trial",
@@ -244,6 +248,23 @@ def declare_lost(worker_id: int, *, name: str, pid: int) -> None:
 def _end_with_worker(attempt: Attempt) -> None:
     error = WORKER_DIED if attempt.state == AttemptState.RUNNING else DIED_BEFORE
     finish(attempt.pk, Outcome.LOST, error=error)
+
+
+def decline_assigned(worker_id: int) -> None:
+    """Place nothing more on a worker that shuts down, and place again what it has not claimed.
+
+    The worker repeats the call until it has ended: an attempt may be placed, or an administrator enable the
+    worker, at the same moment.
+    """
+    Worker.objects.filter(pk=worker_id, state=Worker.State.UP).update(state=Worker.State.DRAINING)
+    for_each(Attempt.objects.filter(worker_id=worker_id, state=AttemptState.ASSIGNED), _decline)
+
+
+def _decline(assigned: Attempt) -> None:
+    with transaction.atomic():
+        rows = Attempt.objects.filter(pk=assigned.pk, state=AttemptState.ASSIGNED)
+        if rows.select_for_update(no_key=True).exists():
+            finish(assigned.pk, Outcome.LOST, error=DECLINED)
 
 
 def _abandon_attempt(attempt: Attempt, cause: Exception) -> None:

@@ -191,7 +191,7 @@ class RunnerSession:
         match event:
             case Yielded():
                 self._final_event = event
-                self._end(self._stop_request.end_after(event))
+                self._end_after_yield(event)
             case Failed() if self._limits is not None:
                 self._final_event = event
                 self._end(self._limits.end_of_failure(event, self._memory_cap))
@@ -201,6 +201,13 @@ class RunnerSession:
             case _:
                 self._note_progress(event)
                 self._guarded(lambda: self._recorder.add_line(line, event))
+
+    def _end_after_yield(self, event: Yielded) -> None:
+        # A signal to the runner was probably for all processes of this service: the node, which drains then,
+        # may receive it a little later.
+        delay = 0.0 if self._stop_request.requested else self._timing.same_signal
+        end = lambda: self._end(self._stop_request.end_after(event))  # noqa: E731
+        asyncio.get_running_loop().call_later(delay, end) if delay else end()
 
     def _note_progress(self, event: RunnerEvent) -> None:
         if isinstance(event, Started):
@@ -235,7 +242,9 @@ class RunnerSession:
         status = await asyncio.shield(self._runner.ended)
         # Its final event may still be in the pipe.
         await self._runner.wait_until_read()
-        self._end(self._end_of_process(status))
+        # After a signal a runner ends by itself. The attempt ends with its event then.
+        if not isinstance(self._final_event, Yielded):
+            self._end(self._end_of_process(status))
 
     def _end_of_process(self, status: int) -> AttemptEnd:
         if (sandbox := self._runner.sandbox) is not None:
