@@ -1,14 +1,16 @@
-"""A worker and a scheduler whose PostgreSQL refuses, is silent, or answers more slowly than their limits.
+"""A worker, a scheduler and a web server whose PostgreSQL refuses, is silent, or answers too slowly.
 
 `TRAINYARD_TEST_OUTAGES=20x60+600` runs twenty outages of a minute and ten slow minutes, with the real limits.
 """
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import httpx2
 import psutil
 import psycopg
 import pytest
@@ -34,6 +37,8 @@ SHORT_LIMITS = {
     "TRAINYARD_NODE_RETRY_LIMIT": "0.5",
     "TRAINYARD_NODE_LEASE_MARGIN": "13",  # runs are suspended two seconds after a renewal
 }
+CLIENTS = 16
+WEB_CONNECTIONS, WEB_THREADS = 12, 20
 SPARE = 3
 """Connections that a part may open beside those that it has when it is idle."""
 
@@ -55,6 +60,7 @@ class Installation:
     url: str
     proxy: Proxy
     database: psycopg.Connection
+    web: str
     processes: dict[str, subprocess.Popen[bytes]]
 
     def environment(self, url: str) -> dict[str, str]:
@@ -75,7 +81,7 @@ class Installation:
             [sys.executable, *command], cwd=ROOT, env=self.environment(self.url), check=True, timeout=600
         )
 
-    def start(self, name: str, *command: str) -> None:
+    def start(self, name: str, *command: str, listener: socket.socket | None = None) -> None:
         address = urlsplit(self.url)
         through = f"postgresql://{address.username}@127.0.0.1:{self.proxy.port}{address.path}"
         with (self.home.parent / f"{name}.log").open("ab") as log:
@@ -85,7 +91,17 @@ class Installation:
                 env=self.environment(f"{through}?application_name={name}"),
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                pass_fds=() if listener is None else (listener.fileno(),),
             )
+
+    def asks_database(self, timeout: float) -> bool:
+        """Return whether the web server looks up a token in the database within a time."""
+        with suppress(httpx2.HTTPError):
+            answer = httpx2.get(
+                f"{self.web}/api/v1/jobs", headers={"Authorization": "Bearer ty_unknown"}, timeout=timeout
+            )
+            return bool(answer.status_code == 401)
+        return False
 
     def row(self, query: str) -> tuple[Any, ...]:
         row = self.database.execute(query).fetchone()  # type: ignore[arg-type]
@@ -121,17 +137,22 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
     with new_database() as (url, database):
         folder = dict(parse_qsl(urlsplit(url).query))["host"]
         with running_proxy(Path(folder) / ".s.PGSQL.5432") as proxy:
-            made = Installation(home, url, proxy, database, {})
+            listener = socket.create_server(("127.0.0.1", 0))
+            web = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            made = Installation(home, url, proxy, database, web, {})
             made.call("manage.py", "migrate", "--verbosity", "0")
             made.call("-m", "tests.postgres.submit_job", "100000")
             made.start("scheduler", "manage.py", "scheduler")
             made.start("worker", "-m", "workers.node", "--slots", "2", "--name", "w")
+            server = ("-m", "webapp.ops.web_server", "--fd", str(listener.fileno()))
+            made.start("web", *server, listener=listener)
             try:
                 yield made
             finally:
                 for process in made.processes.values():
                     process.kill()
                     process.wait()
+                listener.close()
                 for name in made.processes:
                     sys.stdout.write(f"--- {name}\n{made.log(name)[-6000:]}\n")
 
@@ -157,13 +178,17 @@ def test_a_worker_and_a_scheduler_recover_from_every_kind_of_outage(installation
     count, seconds, slow_seconds, patience = plan()
     began = installation.now()
     wait_until(lambda: runs(installation, began), 240, "the training runs")
+    wait_until(lambda: installation.asks_database(5), 120, "the web server answers")
     time.sleep(5)
-    usual = {
-        name: (installation.connections(name), installation.threads(name)) for name in ("worker", "scheduler")
-    }
+    parts = ("worker", "scheduler", "web")
+    usual = {name: (installation.connections(name), installation.threads(name)) for name in parts}
+    # Threads and connections that requests have shared, and that wait for the next ones.
+    usual["web"] = (WEB_CONNECTIONS, usual["web"][1] + WEB_THREADS)
 
     def is_normal(since: datetime) -> bool:
-        return runs(installation, since) and all(
+        if not (runs(installation, since) and installation.asks_database(2)):
+            return False
+        return all(
             installation.connections(name) <= connections + SPARE
             and installation.threads(name) <= threads + SPARE
             for name, (connections, threads) in usual.items()
@@ -171,7 +196,11 @@ def test_a_worker_and_a_scheduler_recover_from_every_kind_of_outage(installation
 
     def outage(state: State, length: float) -> None:
         installation.proxy.become(state)
-        time.sleep(length)
+        end = time.monotonic() + length
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            # Their clients do not wait as long as the database does.
+            list(clients.map(installation.asks_database, [min(2.0, length / 2)] * CLIENTS))
+        time.sleep(max(0.0, end - time.monotonic()))
         installation.proxy.become("open")
         over = installation.now()
         taken = wait_until(
