@@ -9,6 +9,8 @@ import sqlite3
 import sys
 from typing import Any
 
+from workers.system.parent_death import die_with_parent
+
 
 def try_database(parameters: dict[str, Any], *, timeout: float) -> None:
     """Connect, and begin a transaction for writing.
@@ -34,6 +36,8 @@ def try_database(parameters: dict[str, Any], *, timeout: float) -> None:
 
 def main() -> None:
     """Read the parameters and try."""
+    # A database that is silent would be waited for for ever.
+    die_with_parent(int(sys.argv[1]))
     request = json.load(sys.stdin)
     try_database(request["parameters"], timeout=request["timeout"])
 

@@ -7,6 +7,7 @@ be what fails. So while no heartbeat succeeds, another process tries the databas
 import asyncio
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -73,7 +74,7 @@ async def probe_database(timeout: float) -> bool:
     request = json.dumps({"parameters": _parameters(), "timeout": timeout}).encode()
     try:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "workers.node.database_probe"),
+            *(sys.executable, "-m", "workers.node.database_probe", str(os.getpid())),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_a_locked_database_does_not_answer(tmp_path: Path) -> None:
 def test_the_process_that_tries_ends_with_0_only_after_an_answer(tmp_path: Path) -> None:
     def ends_with(name: Path) -> int:
         request = {"parameters": {"engine": "sqlite", "name": str(name)}, "timeout": 1.0}
-        command = [sys.executable, "-m", "workers.node.database_probe"]
+        command = [sys.executable, "-m", "workers.node.database_probe", str(os.getpid())]
         return subprocess.run(
             command, input=json.dumps(request), text=True, capture_output=True, check=False
         ).returncode
