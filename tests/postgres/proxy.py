@@ -22,7 +22,7 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         self.delay = 0.0
-        """Seconds by which each part of an answer is late while the state is `slow`."""
+        """How many seconds each part of an answer is late while the state is `slow`."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Creates a project and queues one training for as many epochs as the command line says."""
+"""Creates a project and queues one training. The argument is the number of its epochs."""
 
 import sys
 from pathlib import Path

@@ -104,7 +104,7 @@ class Installation:
         return False
 
     def row(self, query: str) -> tuple[Any, ...]:
-        row = self.database.execute(query).fetchone()  # type: ignore[arg-type]
+        row = self.database.execute(query).fetchone()
         assert row is not None
         return tuple(row)
 

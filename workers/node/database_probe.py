@@ -1,6 +1,6 @@
 """Tries the database once, as a process of its own: `python -m workers.node.database_probe`.
 
-It reads the parameters from standard input, and ends with 0 if the database lets it begin to write. It
+It reads the parameters from standard input, and ends with 0 if it can begin to write. It
 imports no Django.
 """
 

@@ -41,12 +41,14 @@ class HeldAttempts:
         for assignment in await self._node.repository.assigned():
             # Measured before the claim: the database may start the lease at any time during the call.
             claimed_at = time.monotonic()
-            if self.draining:
-                return
-            if assignment.attempt not in self._supervisors and await self._node.repository.claim(
-                assignment.attempt
-            ):
+            if await self._claim(assignment.attempt):
                 self._start(assignment, claimed_at)
+
+    async def _claim(self, attempt: int) -> bool:
+        # `drain` may have been called since the attempts were listed.
+        if self.draining or attempt in self._supervisors:
+            return False
+        return await self._node.repository.claim(attempt)
 
     def _start(self, assignment: Assignment, claimed_at: float) -> None:
         supervisor = AttemptSupervisor(assignment, self._node, claimed_at=claimed_at)

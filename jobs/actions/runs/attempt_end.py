@@ -251,7 +251,7 @@ def _end_with_worker(attempt: Attempt) -> None:
 
 
 def decline_assigned(worker_id: int) -> None:
-    """Place nothing more on a worker that shuts down, and place again what it has not claimed.
+    """Place nothing more on a worker that shuts down, and place its unclaimed attempts again.
 
     The worker repeats the call until it has ended: an attempt may be placed, or an administrator enable the
     worker, at the same moment.

@@ -16,6 +16,7 @@ from jobs import clock
 from jobs.actions.runs import attempt_end, attempts, reachability, schedule, workers
 from jobs.models import Attempt, Reachability, Worker
 from tests.jobs.yard import Yard, make_yard
+from tests.present import present
 from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.timing import Timing
 
@@ -51,7 +52,7 @@ class Holder:
         return self.lease is not None and not self.lease.suspended and not self.killed
 
     def act(self, now: float, *, connected: bool, delay: float) -> None:
-        """Do what is due. A call takes `delay` before it takes effect, which is when this is called."""
+        """Make the calls that are due. Each was requested `delay` ago and takes effect now."""
         if self.killed:
             return
         if self.lease is not None:
@@ -193,7 +194,8 @@ def test_the_work_of_a_dead_worker_is_placed_again_soon_after_an_outage_too(
     world.run(outage, frozenset(ACTORS))
     world.run(22.0)
     assert world.running == 1
-    assert Attempt.objects.get(state="ended").error["code"] == "lease_expired"
+    ended = Attempt.objects.get(state="ended")
+    assert present(ended.error)["code"] == "lease_expired"
 
 
 def test_a_scheduler_that_was_started_during_the_outage_knows_of_it_too(

@@ -177,7 +177,7 @@ def test_processes_of_another_home_are_left_alone_and_their_id_is_not_used(tmp_p
         with pytest.raises(OSError, match="in use"):
             ours.claim()
         assert left.poll() is None
-        # The home that had the id last may end what it has left.
+        # The home that had the id last may end the processes that are left.
         claimed = RunnerUsers(UidRange(uid - 1, uid), tmp_path / "other").claim()
         assert left.wait(30) == -signal.SIGKILL
         claimed.release()

@@ -68,7 +68,7 @@ class RunnerUser:
     _locks: contextlib.ExitStack
 
     def end_left(self) -> bool:
-        """Kill what an earlier holder of this home left; return whether the user has no processes now.
+        """Kill the processes of an earlier holder in this home; return whether the user has none now.
 
         Processes of others are left alone: the id cannot be used then.
         """

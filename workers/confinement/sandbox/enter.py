@@ -24,7 +24,7 @@ CANNOT_START, NOT_FOUND = 125, 127
 """Exit statuses: the sandbox, or the command in it, could not be started. The reason is on standard error."""
 STREAMS = 3
 PARENT_DIED = signal.SIGUSR1
-"""What a guardian gets when the process outside has ended. No service manager sends it to a group."""
+"""The signal for a guardian when the process outside has ended. No service manager sends it to a group."""
 
 type Run = Callable[[Plan], NoReturn]
 """Called in a confined process: executes the command, or does something else."""

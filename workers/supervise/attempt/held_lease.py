@@ -7,9 +7,9 @@ import time
 class HeldLease:
     """An attempt's lease as its holder knows it.
 
-    The holder cannot tell an outage of the database from being cut off alone, and then another worker gets
-    the attempt once the lease has expired. Its run is therefore suspended before that moment. It continues
-    after a renewal, which proves that the attempt is still held, and ends if the attempt is not.
+    The holder cannot distinguish an outage of the database from one that affects it alone, and then another
+    worker gets the attempt once the lease has expired. Its run is therefore suspended before that moment. It
+    continues after a renewal, which proves that the attempt is still held, and ends if the attempt is not.
 
     Args:
         requested_at: when the claim was requested, by the monotonic clock.
@@ -31,7 +31,7 @@ class HeldLease:
 
     @property
     def suspended(self) -> bool:
-        """Whether the run must not go on at present."""
+        """Whether the run must not continue at present."""
         return self._suspended_at is not None
 
     @property
@@ -54,9 +54,9 @@ class HeldLease:
         return True
 
     async def until_suspended(self) -> None:
-        """Wait until the run must not go on."""
+        """Wait until the run must not continue."""
         await self._must_wait.wait()
 
     async def until_allowed(self) -> None:
-        """Wait until the run may go on."""
+        """Wait until the run may continue."""
         await self._may_run.wait()

@@ -206,8 +206,7 @@ class RunnerSession:
         # A signal to the runner was probably for all processes of this service: the node, which drains then,
         # may receive it a little later.
         delay = 0.0 if self._stop_request.requested else self._timing.same_signal
-        end = lambda: self._end(self._stop_request.end_after(event))  # noqa: E731
-        asyncio.get_running_loop().call_later(delay, end) if delay else end()
+        asyncio.get_running_loop().call_later(delay, lambda: self._end(self._stop_request.end_after(event)))
 
     def _note_progress(self, event: RunnerEvent) -> None:
         if isinstance(event, Started):
@@ -267,7 +266,7 @@ class RunnerSession:
     # Lease and limits
 
     async def _follow_lease(self) -> None:
-        """Stop the runner's processes while the lease may have expired, and let them continue afterwards."""
+        """Stop the runner's processes while the lease may have expired, and continue them afterwards."""
         while True:
             await self._lease.until_suspended()
             before = self._lease.seconds_suspended
