@@ -44,6 +44,8 @@ async def test_a_hanging_call_is_abandoned_and_later_calls_run() -> None:
         await database.call(gate.wait, timeout=0.05)
     assert await database.call(lambda: "next") == "next"
     gate.set()
+    await until(lambda: abandoned_calls() == 0)
+    database.close()
 
 
 async def test_the_connection_of_an_abandoned_call_is_closed_when_the_call_ends(
