@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from webapp import database_pool
+from webapp.ops import database_pool
 from webapp.settings import env
 
 

@@ -40,7 +40,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     from django.conf import settings  # once the module is named
 
-    from webapp.database_pool import use_pool
+    from webapp.ops.database_pool import use_pool
 
     use_pool()
     protocol = limited(

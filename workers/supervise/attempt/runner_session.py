@@ -34,6 +34,7 @@ from jobs.messages.events import (
 from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.attempt.rival_curves import RivalCurveSender
 from workers.supervise.attempt.stop_request import StopRequest
+from workers.supervise.attempt.suspension import follow_lease, was_suspended
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.events.event_pace import EventPace
 from workers.supervise.events.event_recorder import EventRecorder
@@ -266,18 +267,10 @@ class RunnerSession:
     # Lease and limits
 
     async def _follow_lease(self) -> None:
-        """Stop the runner's processes while the lease may have expired, and continue them afterwards."""
-        while True:
-            await self._lease.until_suspended()
-            before = self._lease.seconds_suspended
-            if not self._runner.suspend():
-                self._end(AttemptEnd.lease_lost())
-                return
-            await self._lease.until_allowed()
+        async for seconds in follow_lease(self._lease, self._runner):
             self._stall_detector.reset_timer()
-            self._runner.resume()
-            seconds = self._lease.seconds_suspended - before
-            self._guarded(partial(self._recorder.add, _was_suspended(seconds)))
+            self._guarded(partial(self._recorder.add, was_suspended(seconds)))
+        self._end(AttemptEnd.lease_lost())
 
     async def _measure(self) -> None:
         tree, began, peak = self._runner.tree(), time.monotonic(), 0
@@ -335,14 +328,6 @@ class RunnerSession:
         # A runner that starts a task drops the curves that arrived before, as those of an earlier task.
         await self._started.wait()
         await self._rival_curves.run(self._runner.send)
-
-
-def _was_suspended(seconds: float) -> Warned:
-    message = (
-        f"The worker could not reach the database. The run was suspended for {seconds:.0f} s, and then "
-        "continued where it was."
-    )
-    return Warned(time=time.time(), code="suspended", message=message)
 
 
 def _over_quota() -> Warned:
