@@ -25,7 +25,12 @@ def main() -> None:
     _make_paths_absolute()
     from django.core.management import execute_from_command_line  # slow, and not needed for the version
 
-    execute_from_command_line(sys.argv)
+    execute_from_command_line(_with_module_name(sys.argv))
+
+
+def _with_module_name(arguments: list[str]) -> list[str]:
+    """Return the arguments with the command's module name: `serving-token` is in `serving_token.py`."""
+    return [*arguments[:1], *(word.replace("-", "_") for word in arguments[1:2]), *arguments[2:]]
 
 
 def _make_paths_absolute() -> None:

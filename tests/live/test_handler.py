@@ -74,7 +74,7 @@ async def test_a_response_does_not_wait_for_a_slow_client_to_read_its_first_part
 @pytest.fixture
 async def bearer(installation: Yard) -> str:
     make = database_sync_to_async(tokens.create)
-    _, raw = await make(installation.owner, by=None, scopes=["read", "serve"])
+    _, raw = await make(installation.owner, by=None, scopes=["read"])
     return f"Bearer {raw}"
 
 

@@ -15,6 +15,7 @@ from webapp.api import throttle
 from webapp.http_errors import Unauthenticated
 
 RIGHTS_OF_ADMIN = ("read", "write", "approve", "admin")
+SCOPES_OF_SESSIONS = tuple(scope for scope in tokens.SCOPES if scope != tokens.SERVER_SCOPE)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PRIVILEGED = frozenset({"approve", "admin"})
 """Scopes of tokens that do nothing while their owner lacks a required second factor."""
@@ -22,7 +23,7 @@ PRIVILEGED = frozenset({"approve", "admin"})
 
 @dataclass(frozen=True)
 class Caller:
-    """The authenticated user, and their token if there is one. A session has all scopes."""
+    """The authenticated user, and their token if there is one. A session has all scopes of people."""
 
     user: User
     token: ApiToken | None = None
@@ -35,7 +36,7 @@ class Caller:
     @property
     def scopes(self) -> tuple[str, ...]:
         """Return the scopes that the caller holds."""
-        return tokens.SCOPES if self.token is None else tuple(self.token.scopes)
+        return SCOPES_OF_SESSIONS if self.token is None else tokens.held_scopes(self.token)
 
 
 def actor(request: HttpRequest) -> User:
@@ -116,6 +117,13 @@ class Credentials(AuthBase):
 def needs(*scopes: str) -> Credentials:
     """Return the authentication for a route that requires one of `scopes`."""
     return Credentials(*scopes)
+
+
+def prediction_server(request: HttpRequest) -> str:
+    """Return the name of the prediction server whose credential a request with the scope `serve` has."""
+    token = caller(request).token
+    assert token is not None  # noqa: S101 - sessions lack the scope
+    return token.name or token.prefix
 
 
 def require_rights_of_admin(request: HttpRequest) -> None:
