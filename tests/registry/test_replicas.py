@@ -61,7 +61,7 @@ def test_a_second_server_with_the_same_credential_is_refused_until_the_first_is_
     yard.live()
     report(1, server="b", replica="one")
     with pytest.raises(
-        Conflict, match=r"in use by the prediction server one .* serving-token NAME"
+        Conflict, match=r"in use by the prediction server one .*serving-token NAME"
     ) as refusal:
         report(0, server="b", replica="two")
     assert refusal.value.code == "credential_in_use"

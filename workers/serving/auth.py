@@ -1,7 +1,7 @@
 """Authenticates callers by token. On a loopback address no token is needed.
 
-A request never waits for the dashboard if its token is known: a loop asks for all known tokens again every few
-seconds. While the dashboard does not answer in time, the last answers hold for a stated time.
+A request never waits for the dashboard if its token is known: a loop asks for all known tokens again every
+few seconds. While the dashboard does not answer in time, the last answers hold for a stated time.
 """
 
 import asyncio
@@ -24,6 +24,8 @@ PREFIX = "ty_"
 # A revoked token is accepted for this long at most, while the dashboard answers.
 _CACHE_SECONDS = 10.0
 _REFRESH_SECONDS = 4.0
+# A burst of new tokens makes few writes.
+_SAVE_PAUSE = 0.2
 # While the dashboard does not answer, until the next question.
 _RETRY_SECONDS = 1.0
 # What a request with a new token waits for an answer. A dashboard that needs longer counts as away.
@@ -63,11 +65,12 @@ class TokenAuthenticator:
         self._lookups: dict[str, asyncio.Task[None]] = {}
         self._free_lookups = asyncio.Semaphore(_MAX_LOOKUPS)
         self._is_away = False
+        self._is_unsaved = asyncio.Event()
 
     @property
     def problem(self) -> str | None:
         """Why no caller at all can be answered now; None if some can."""
-        if self._is_away and not len(self._callers):
+        if self._is_away and self._callers.is_empty:
             return "the dashboard does not answer, and no token is known yet"
         return None
 
@@ -103,15 +106,10 @@ class TokenAuthenticator:
         return True
 
     async def keep_current(self) -> None:
-        """Ask for all known tokens again and again, and save the answers, until cancelled."""
+        """Ask for all known tokens again and again, until cancelled."""
         while True:
             await self.refresh()
-            if (content := self._callers.content_to_save()) is not None:
-                try:
-                    await asyncio.to_thread(self._callers.save, content)
-                # A full disk must not end the check of tokens.
-                except OSError as error:
-                    logger.error("the known callers could not be saved: %s", error)
+            self._is_unsaved.set()
             await asyncio.sleep(_RETRY_SECONDS if self._is_away else _REFRESH_SECONDS)
 
     async def refresh(self) -> None:
@@ -120,10 +118,38 @@ class TokenAuthenticator:
         for start in range(0, max(1, len(digests)), MAX_DIGESTS):
             part = digests[start : start + MAX_DIGESTS]
             asking = asyncio.create_task(self._ask_again(part))
-            if not (await asyncio.wait({asking}, timeout=_WAIT_SECONDS))[0]:
-                self._set_away("it needs more than a second for an answer")
-            if not await asking:
-                return
+            try:
+                if not (await asyncio.wait({asking}, timeout=_WAIT_SECONDS))[0]:
+                    self._set_away("it needs more than a second for an answer")
+                if not await asking:
+                    return
+            finally:
+                asking.cancel()
+
+    async def keep_saved(self) -> None:
+        """Save new answers soon, until cancelled: a server that is killed needs them at its next start."""
+        while True:
+            await self._is_unsaved.wait()
+            self._is_unsaved.clear()
+            await self.save()
+            await asyncio.sleep(_SAVE_PAUSE)
+
+    async def save(self) -> None:
+        """Save the answers if they have changed. A full disk must not end the check of tokens."""
+        if (content := self._callers.content_to_save()) is None:
+            return
+        try:
+            await asyncio.to_thread(self._callers.save, content)
+        except OSError as error:
+            logger.error("the known callers could not be saved: %s", error)
+
+    async def close(self) -> None:
+        """Save the answers, and abandon the questions that have none yet."""
+        await self.save()
+        tasks = list(self._lookups.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask_again(self, digests: list[str]) -> bool:
         """Ask for some tokens; return whether there was an answer."""
@@ -160,7 +186,7 @@ class TokenAuthenticator:
 
     def _is_current(self, caller: Caller, valid_seconds: float) -> bool:
         """Return whether an answer is young enough, or there can be none that is younger."""
-        return self._is_away or time.monotonic() - caller.confirmed < valid_seconds
+        return self._is_away or time.monotonic() - max(caller.confirmed, caller.tried) < valid_seconds
 
     async def _look_up(self, digest: str, token: str) -> None:
         """Ask for one token, once for all requests with it, and wait while the dashboard answers quickly."""
@@ -180,11 +206,15 @@ class TokenAuthenticator:
                 access = await self._lookup.access_of(token)
         except DashboardRefused as error:
             logger.warning("a token could not be looked up: %s", error)
+            # The next request must not ask again at once: too many questions may be the reason.
+            if (caller := self._callers.get(digest)) is not None:
+                caller.tried = time.monotonic()
         except OSError as error:
             self._set_away(error)
         else:
             self._note_speed(began)
             self._store(digest, access)
+            self._is_unsaved.set()
 
     def _store(self, digest: str, access: Access | None) -> None:
         if access is not None:
@@ -204,7 +234,9 @@ class TokenAuthenticator:
 
     def _set_away(self, reason: object) -> None:
         if not self._is_away:
-            logger.warning("the dashboard answers no questions about tokens, known ones keep working: %s", reason)
+            logger.warning(
+                "the dashboard answers no questions about tokens, known ones keep working: %s", reason
+            )
         self._is_away = True
 
 

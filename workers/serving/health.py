@@ -5,15 +5,14 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from workers.model_process.errors import Unavailable
 from workers.serving.releases.dashboard import CredentialRefused
+from workers.serving.settings import UnreadyWhen
 
 logger = logging.getLogger("trainyard.serving")
 
-UnreadyWhen = Literal["refused", "cut-off", "never"]
-"""When a server that is cut off from releases is not ready."""
 # A poll that finds nothing new is answered after 25 s.
 _LONGEST_POLL = 45.0
 # A dashboard that restarts is back before.
@@ -40,7 +39,8 @@ class CutOff(NamedTuple):
         return datetime.fromtimestamp(time.time() - self.seconds, UTC)
 
     def __str__(self) -> str:
-        return f"cut off since {self.since:%Y-%m-%d %H:%M} UTC, so released versions may be newer: {self.reason}"
+        since = f"{self.since:%Y-%m-%d %H:%M} UTC"
+        return f"cut off since {since}, so newer versions may be released: {self.reason}"
 
 
 class Health:
@@ -88,7 +88,10 @@ class Health:
             return notes
         if self._unready_when == "cut-off" or (self._unready_when == "refused" and cut_off.is_refused):
             raise Unavailable(str(cut_off), retry_after=5)
-        return notes | {"cut_off_since": cut_off.since.isoformat(timespec="seconds"), "reason": cut_off.reason}
+        return notes | {
+            "cut_off_since": cut_off.since.isoformat(timespec="seconds"),
+            "reason": cut_off.reason,
+        }
 
     async def log_problems(self) -> None:
         """Write what is wrong to the log each minute, until cancelled."""

@@ -3,9 +3,11 @@
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -44,12 +46,14 @@ class Caller:
         access: the last answer.
         confirmed: the monotonic time at which the dashboard gave or repeated it.
         used: the monotonic time of the last request.
+        tried: the monotonic time of the last question without an answer.
         is_noted: whether the dashboard knows of this request.
     """
 
     access: Access
     confirmed: float
     used: float
+    tried: float = -inf
     is_noted: bool = True
 
 
@@ -66,9 +70,13 @@ class KnownCallers:
         self._path, self._grace = path, grace
         self._callers: dict[str, Caller] = {} if path is None else _read(path)
         self._is_changed, self._saved_at = False, time.monotonic()
+        # A save whose waiting task was cancelled still runs in its thread.
+        self._writing = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._callers)
+    @property
+    def is_empty(self) -> bool:
+        """Whether no answer holds."""
+        return all(self.get(digest) is None for digest in self._callers)
 
     def get(self, digest: str) -> Caller | None:
         """Return a token's caller while the last answer holds."""
@@ -132,21 +140,22 @@ class KnownCallers:
         return _checksum(body) + b"\n" + body
 
     def save(self, content: bytes) -> None:
-        """Replace the file atomically. Any thread may do it, one at a time.
+        """Replace the file atomically. Any thread may do it.
 
         Raises:
             OSError: the disk is full or broken; the next change is saved again.
         """
         assert self._path is not None  # noqa: S101 - there is no content to save otherwise
         try:
-            _replace(self._path, content)
+            with self._writing:
+                _replace(self._path, content)
         except OSError:
             self._is_changed = True
             raise
 
 
 def _read(path: Path) -> dict[str, Caller]:
-    """Return the callers in the file; none if it is missing, cut off or changed: the dashboard is asked again."""
+    """Return the callers in the file; none if it is missing, cut off or changed: they are looked up again."""
     try:
         checksum, _, body = path.read_bytes().partition(b"\n")
     except FileNotFoundError:

@@ -54,7 +54,7 @@ def _check_unshared(name: str, endpoint: Endpoint, report: ReplicaReport) -> Non
         return
     place = (other.report.get("server") or {}).get("host", other.report["replica"])
     raise Conflict(
-        f"The credential {name!r} is in use by the prediction server {other.report['replica']} on {place}: "
+        f"The credential {name!r} is in use by the prediction server {other.report['replica']} ({place}): "
         "each needs one of its own, which an administrator makes with the command `serving-token NAME`.",
         code="credential_in_use",
     )

@@ -65,5 +65,5 @@ class CatalogView(Protocol):
     def pick(self, target: Target) -> PickedView:
         """Return the version that answers a request. Raises a `ServingError` if none does."""
 
-    def check_ready(self) -> None:
-        """Raise Unavailable unless all models are loaded."""
+    def check_ready(self) -> dict[str, str]:
+        """Return what a ready server says beside it. Raises Unavailable unless all models are loaded."""
