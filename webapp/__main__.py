@@ -30,7 +30,9 @@ def main() -> None:
 
 def _with_module_name(arguments: list[str]) -> list[str]:
     """Return the arguments with the command's module name: `serving-token` is in `serving_token.py`."""
-    return [*arguments[:1], *(word.replace("-", "_") for word in arguments[1:2]), *arguments[2:]]
+    if len(arguments) > 1 and not arguments[1].startswith("-"):
+        return [arguments[0], arguments[1].replace("-", "_"), *arguments[2:]]
+    return arguments
 
 
 def _make_paths_absolute() -> None:

@@ -153,7 +153,7 @@ class ReplicaReport(Frozen):
     """The report of a prediction server about one endpoint."""
 
     replica: str = Field(
-        description="Tells apart servers that share a credential by mistake, which names the replica."
+        description="Differs for servers that share a credential by mistake; that one names the replica."
     )
     instance: int = Field(
         default=1, ge=1, le=99, description="The number of this server among those of one home."

@@ -97,6 +97,8 @@ def test_the_command_prints_the_credential_alone(capsys: pytest.CaptureFixture[s
 
 def test_a_command_is_called_with_hyphens() -> None:
     assert _with_module_name(["manage.py", "serving-token", "b-2"]) == ["manage.py", "serving_token", "b-2"]
+    for arguments in (["manage.py"], ["manage.py", "--help"], ["manage.py", "up", "--serving-port", "0"]):
+        assert _with_module_name(arguments) == arguments
 
 
 @pytest.fixture

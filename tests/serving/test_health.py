@@ -1,4 +1,4 @@
-"""A server that learns of no release says so: in `ready`, in reports and in its log."""
+"""A server that learns of no release shows it: in `ready`, in reports and in its log."""
 
 import logging
 from typing import Any

@@ -28,7 +28,7 @@ _REFRESH_SECONDS = 4.0
 _SAVE_PAUSE = 0.2
 # While the dashboard does not answer, until the next question.
 _RETRY_SECONDS = 1.0
-# What a request with a new token waits for an answer. A dashboard that needs longer counts as away.
+# The time that a request with a new token waits for an answer. A dashboard that needs longer counts as away.
 _WAIT_SECONDS = 1.0
 # An endpoint may have been created since the last answer.
 _RECHECK_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""Says whether the server learns of releases: in its log, in its reports, and in `ready`."""
+"""States whether the server learns of releases: for its log, its reports, and `ready`."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ class CutOff(NamedTuple):
 
     @property
     def since(self) -> datetime:
-        """When it heard of the dashboard for the last time."""
+        """When the dashboard answered for the last time."""
         return datetime.fromtimestamp(time.time() - self.seconds, UTC)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class CutOff(NamedTuple):
 
 
 class Health:
-    """What the loops of the server find out about the dashboard.
+    """The findings of the server's loops about the dashboard.
 
     Args:
         unready_when: when a server that is cut off is not ready.
@@ -75,7 +75,7 @@ class Health:
         return CutOff(seconds, reason, isinstance(self._error, CredentialRefused))
 
     def check(self) -> dict[str, str]:
-        """Return what a ready server must say beside it.
+        """Return the facts that a ready server adds to this state.
 
         Raises:
             Unavailable: it is not ready.
@@ -94,7 +94,7 @@ class Health:
         }
 
     async def log_problems(self) -> None:
-        """Write what is wrong to the log each minute, until cancelled."""
+        """Log each present problem every minute, until cancelled."""
         while True:
             await asyncio.sleep(_LOG_SECONDS)
             if (cut_off := self.cut_off) is not None:

@@ -48,7 +48,7 @@ def record_report(report: ReplicaReport, *, server: str) -> Replica:
 
 
 def _check_unshared(name: str, endpoint: Endpoint, report: ReplicaReport) -> None:
-    """Refuse a second server with the same credential: one of them would hide what the other serves."""
+    """Refuse a second server with the same credential: one of them would hide the versions of the other."""
     other = endpoints.live_replicas(endpoint).filter(name=name).first()
     if other is None or other.report["replica"] == report.replica:
         return

@@ -55,7 +55,7 @@ class CutOffOut(Answer):
 
     replica: str
     since: Time = Field(description="When it learnt of releases for the last time.")
-    generation: int = Field(description="What it served then, and may still serve.")
+    generation: int = Field(description="The one that it served then, and may still serve.")
 
 
 class PromotionOut(Answer):

@@ -57,8 +57,8 @@ def replica_name(server: str, instance: int) -> str:
 def cut_off_replicas(replicas: Iterable[Replica]) -> list[tuple[Replica, datetime]]:
     """Return the replicas that learn of no release, each with the time of its last news.
 
-    These are the ones that say so, and those that report no more, unless they have stopped or their
-    credential was revoked: they may still answer, with what they had.
+    These are the ones that report it, and those that report no more, unless they have stopped or their
+    credential was revoked: they may still answer, with the releases that they had.
     """
     now = clock.estimate()
     found, lost = [], []

@@ -66,4 +66,4 @@ class CatalogView(Protocol):
         """Return the version that answers a request. Raises a `ServingError` if none does."""
 
     def check_ready(self) -> dict[str, str]:
-        """Return what a ready server says beside it. Raises Unavailable unless all models are loaded."""
+        """Return facts that a ready server adds to this state. Raises Unavailable unless it is ready."""

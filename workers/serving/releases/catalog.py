@@ -26,7 +26,7 @@ class Catalog:
         artifacts: the cache with model files.
         new_endpoint: returns an endpoint for a model, which calls the given function after each change.
         changed: requests a report to the dashboard.
-        check_health: returns what `ready` says beside it, or raises an error if the server is not ready.
+        check_health: returns facts that `ready` adds, or raises an error if the server is not ready.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Catalog:
         return self._is_informed and all(endpoint.is_ready for endpoint in self.endpoints.values())
 
     def check_ready(self) -> dict[str, str]:
-        """Return what a ready server says beside it. Raises Unavailable unless ready."""
+        """Return facts that a ready server adds to this state. Raises Unavailable unless ready."""
         if not self.is_ready:
             raise Unavailable("not all endpoints are loaded yet", retry_after=1)
         return self._check_health()

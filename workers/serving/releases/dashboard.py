@@ -172,7 +172,7 @@ class Dashboard:
 
 
 def _check(answer: httpx2.Response, question: str) -> None:
-    """Raise an error that tells an answer that refuses from none."""
+    """Raise the error of an answer; a refusal has another one than no answer."""
     if not answer.is_error:
         return
     text = f"{question} was answered with {answer.status_code}: {answer.text[:200]}"

@@ -90,7 +90,7 @@ class Reporter:
             if self._connected:
                 logger.warning("reports cannot be delivered: %s", error)
             self._connected = False
-            # One that is refused is told apart: nobody would see what this server serves.
+            # A refused one needs a person: no page shows the versions of this server.
             self._health.reports_error = error if isinstance(error, DashboardRefused) else None
         else:
             self._connected, self._health.reports_error = True, None
