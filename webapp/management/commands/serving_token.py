@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.actions.people import service_tokens
 from jobs.errors import TrainyardError
-from webapp.durations import parse_duration
+from webapp.ops.durations import parse_duration
 
 
 class Command(BaseCommand):

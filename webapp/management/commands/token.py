@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from jobs import clock
 from jobs.actions.people import people, tokens
 from jobs.errors import TrainyardError
-from webapp.durations import parse_duration
+from webapp.ops.durations import parse_duration
 
 
 class Command(BaseCommand):
