@@ -1,6 +1,6 @@
 """Measures predictions with tokens before outages of the dashboard, in them, and after a restart in them.
 
-Run `python -m benchmarks.serving_outages [--rounds 5] [--requests 10000] [--rate 100]`. The dashboard is in
+Run `python -m benchmarks.serving_outages [--rounds 10] [--requests 10000] [--rate 100]`. The dashboard is in
 this program, which refuses connections, accepts requests without an answer, or answers each after five
 seconds. Rounds alternate between the time before and in each outage, so that load on the machine affects all.
 Requests are sent at a fixed rate, and times count from when each was due. A phase begins with the outage,
@@ -73,7 +73,7 @@ class Dashboard:
         lines = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if line)
         await reader.readexactly(int(lines.get("content-length", 0)))
         if self.outage == "silence":
-            await asyncio.Event().wait()
+            await reader.read()
         if self.outage == "slowness":
             await asyncio.sleep(SLOW_SECONDS)
         path = head.split(" ")[1]
@@ -81,6 +81,8 @@ class Dashboard:
             await asyncio.sleep(25)
         body = json.dumps(_answer_to(head)).encode()
         status = 401 if OTHER in head else 200
+        if writer.is_closing():
+            raise ConnectionError
         writer.write(b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
         await writer.drain()
 
@@ -189,23 +191,20 @@ async def compare(folder: Path, options: argparse.Namespace) -> None:
     """Measure all phases and print them."""
     dashboard = Dashboard(options.port)
     await dashboard.begin("")
-    before: list[Phase] = []
-    during: dict[Outage, list[Phase]] = {outage: [] for outage in OUTAGES}
-    count = options.requests // options.rounds
+    phases: dict[Outage, list[Phase]] = {outage: [] for outage in ("", *OUTAGES)}
+    before, count = phases[""], options.requests // options.rounds
     async with running(folder, dashboard) as server:
         await until_answered(server)
         for _ in range(options.rounds):
-            for outage in OUTAGES:
+            for outage, measured in phases.items():
                 await dashboard.begin("")
                 await asyncio.sleep(options.pause)
-                before.append(await send(server, count // len(OUTAGES), options.rate))
                 await dashboard.begin(outage)
-                during[outage].append(await send(server, count, options.rate))
+                measured.append(await send(server, count, options.rate))
         await dashboard.begin("")
         await asyncio.sleep(options.pause)
-    _print("before", before, before)
-    for outage in OUTAGES:
-        _print(outage, during[outage], before)
+    for outage, measured in phases.items():
+        _print(outage or "before", measured, before)
     for outage in OUTAGES:
         make_older(folder / "home" / "callers", HOUR)
         await dashboard.begin(outage)
@@ -228,7 +227,7 @@ def _print(name: str, phases: list[Phase], before: list[Phase]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--requests", type=int, default=10_000, help="in each kind of outage")
     parser.add_argument("--rate", type=float, default=100, help="requests per second")
     parser.add_argument("--pause", type=float, default=6, help="seconds between an outage and the next phase")

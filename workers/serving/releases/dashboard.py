@@ -52,13 +52,17 @@ class Dashboard:
         headers = {"X-Forwarded-Proto": "https"}
         self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=10.0, trust_env=False)
 
-    async def poll(self, after: int | None) -> Poll:
+    async def poll(self, after: int | None, *, at_once: bool = False) -> Poll:
         """Wait for releases newer than sequence `after`; with None, return all at once.
+
+        Args:
+            after: the sequence of the last poll.
+            at_once: do not wait for a new release.
 
         Raises:
             DashboardUnavailable: there was no valid answer.
         """
-        params: dict[str, int] = {"wait": _POLL_SECONDS}
+        params: dict[str, int] = {"wait": 0 if at_once else _POLL_SECONDS}
         if after is not None:
             params["after"] = after
         try:
@@ -175,13 +179,21 @@ def _check(answer: httpx2.Response, question: str) -> None:
     """Raise the error of an answer; a refusal has another one than no answer."""
     if not answer.is_error:
         return
-    text = f"{question} was answered with {answer.status_code}: {answer.text[:200]}"
+    text = f"{question} was answered with {answer.status_code}: {_detail(answer)[:300]}"
     if answer.status_code in (_UNKNOWN, _NO_SCOPE):
         make = "an administrator makes one with the command `serving-token NAME`"
         raise CredentialRefused(f"this server's credential is not valid, {make} ({text})")
     if answer.status_code < _FIRST_SERVER_ERROR:
         raise DashboardRefused(text)
     raise DashboardUnavailable(text)
+
+
+def _detail(answer: httpx2.Response) -> str:
+    try:
+        return str(answer.json()["detail"])
+    # A proxy answers with a page, and a fault of the dashboard with anything.
+    except (ValueError, KeyError, TypeError):
+        return answer.text
 
 
 def _access(body: dict[str, Any]) -> Access:

@@ -24,7 +24,8 @@ async def poll_releases(dashboard: Dashboard, catalog: Catalog, health: Health) 
     pause = 0.0
     while True:
         try:
-            poll = await dashboard.poll(after)
+            # After an outage at once: until then, the server counts as cut off.
+            poll = await dashboard.poll(after, at_once=pause > 0)
         except OSError as error:  # DashboardUnavailable, or the token file is missing
             # Once for each outage, not for each try.
             if not pause:
