@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import contextlib
 import hashlib
+import itertools
 import json
 import statistics
 import tempfile
@@ -219,9 +220,14 @@ async def compare(folder: Path, options: argparse.Namespace) -> None:
 
 def _print(name: str, phases: list[Phase], before: list[Phase]) -> None:
     p50, p99 = (statistics.median(getattr(one, key) for one in phases) for key in ("p50_ms", "p99_ms"))
-    ratio = p99 / statistics.median(one.p99_ms for one in before)
+    # Of phases that follow each other: the load on the machine was about the same.
+    pairs = (
+        zip(phases, before, strict=True) if len(phases) == len(before) else itertools.product(phases, before)
+    )
+    ratios = sorted(one.p99_ms / other.p99_ms for one, other in pairs)
+    ratio = f"x{statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f}"
     answered, failed = sum(len(one.seconds) for one in phases), sum(one.failed for one in phases)
-    figures = f"{answered} of {answered + failed} answered, p50 {p50:6.2f}, p99 {p99:7.2f} ms (x{ratio:.2f})"
+    figures = f"{answered} of {answered + failed} answered, p50 {p50:6.2f}, p99 {p99:7.2f} ms ({ratio})"
     print(f"{name:22s} {figures}", flush=True)
 
 

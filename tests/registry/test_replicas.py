@@ -169,7 +169,9 @@ def test_a_token_of_a_person_with_the_scope_in_its_row_has_no_effect(yard: Yard)
 def test_no_session_reads_releases_or_reports(yard: Yard, who: str) -> None:
     yard.live()
     person = getattr(yard, who)
-    assert see(person, "/api/v1/serving/releases").status_code == 403
+    refusal = see(person, "/api/v1/serving/releases")
+    assert refusal.status_code == 403
+    assert "`serving-token NAME`" in refusal.json()["detail"]
     body = {"replica": "a", "model": "digits", "generation": 1}
     refused = browser_of(person).post("/api/v1/serving/reports", body, content_type="application/json")
     assert refused.status_code == 403

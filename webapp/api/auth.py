@@ -1,5 +1,6 @@
 """Authenticates requests by bearer token, or by browser session with CSRF token; other requests are a 401."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -110,8 +111,17 @@ class Credentials(AuthBase):
         if (who.token is None or (held and held <= PRIVILEGED)) and access.lacks_second_factor(who.user):
             raise access.second_factor_required()
         if not held:
-            raise Forbidden(f"The token lacks the scope {' or '.join(needed)}.", code="scope_missing")
+            raise Forbidden(_refusal(needed), code="scope_missing")
         return who
+
+
+def _refusal(needed: Sequence[str]) -> str:
+    if tuple(needed) == (tokens.SERVER_SCOPE,):
+        return (
+            "This is for prediction servers alone, which have credentials of their own: an administrator "
+            "makes one with the command `serving-token NAME`."
+        )
+    return f"The token lacks the scope {' or '.join(needed)}."
 
 
 def needs(*scopes: str) -> Credentials:
