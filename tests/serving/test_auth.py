@@ -159,6 +159,21 @@ async def test_an_unknown_token_is_refused_at_once_while_the_dashboard_is_away(i
     assert await authenticator.check(request("Bearer ty_predict")) == OWN
 
 
+async def test_many_new_tokens_do_not_make_the_dashboard_count_as_away(impatient: None) -> None:
+    dashboard = Dashboard(ty_predict=OWN)
+    dashboard.hold = asyncio.Event()
+    authenticator = authenticator_of(dashboard)
+    others = [
+        asyncio.create_task(authenticator.check(request(f"Bearer ty_{number}"))) for number in range(40)
+    ]
+    for refused in await asyncio.gather(*others, return_exceptions=True):
+        assert isinstance(refused, Unavailable)
+    assert not authenticator._is_away
+    dashboard.hold.set()
+    await until(lambda: not authenticator._lookups)
+    assert await authenticator.check(request("Bearer ty_predict")) == OWN
+
+
 async def test_an_answer_ends_with_its_grace() -> None:
     dashboard = Dashboard(ty_predict=OWN)
     authenticator = authenticator_of(dashboard, grace=3600)

@@ -1,5 +1,6 @@
 """A server that learns of no release shows it: in `ready`, in reports and in its log."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -7,7 +8,6 @@ import httpx2
 import pytest
 
 from workers.model_process.errors import Unavailable
-from workers.serving import health as health_module
 from workers.serving.health import Health
 from workers.serving.releases.dashboard import (
     CredentialRefused,
@@ -89,7 +89,7 @@ async def test_the_log_says_each_minute_what_is_wrong(
         if len(waits) == 4:
             raise Enough
 
-    monkeypatch.setattr(health_module.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     health = silent_for(600, AWAY)
     health.reports_error = DashboardRefused("409")
     with caplog.at_level(logging.WARNING), pytest.raises(Enough):

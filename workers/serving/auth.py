@@ -196,7 +196,10 @@ class TokenAuthenticator:
                 return
             task = self._lookups[digest] = asyncio.create_task(self._ask(digest, token))
             task.add_done_callback(lambda _: self._lookups.pop(digest, None))
-        if not self._is_away and not (await asyncio.wait({task}, timeout=_WAIT_SECONDS))[0]:
+        if self._is_away or (await asyncio.wait({task}, timeout=_WAIT_SECONDS))[0]:
+            return
+        # Otherwise it may have waited for others, of which any caller may make many.
+        if not self._free_lookups.locked():
             self._set_away("it needs more than a second for an answer")
 
     async def _ask(self, digest: str, token: str) -> None:
