@@ -19,7 +19,7 @@ from jobs.actions.audit import audit
 from jobs.actions.data import datasets, resumable_uploads
 from jobs.actions.registry import promotions, traffic
 from jobs.actions.runs import attempt_end, pipeline, schedule, workers
-from jobs.actions.storage import collection, retention
+from jobs.actions.storage import checkpoint_copies, collection, retention
 from jobs.fetching.launcher import Launcher
 from jobs.queries.runs.health import SCHEDULER_LEASE
 
@@ -112,10 +112,12 @@ def run(stop: Event) -> None:
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     listener = HintListener()
     collecting = collection.Background(stop)
+    erasing = collection.Background(stop, checkpoint_copies.erase_removed, name="removal of checkpoints")
     fetching = Launcher()
     periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.remove_superfluous),
+        Every(RETENTION_SECONDS, erasing),
         Every(TRAFFIC_SECONDS, traffic.fold_intervals),
         Every(BUNDLED_DATA_SECONDS, datasets.ensure_bundled),
         Every(ANCHOR_SECONDS, audit.log_anchor),

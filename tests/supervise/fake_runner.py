@@ -6,6 +6,7 @@ epochs (or `MANY` long ones, for a run that must last) and commit a checkpoint a
 
 import argparse
 import faulthandler
+import hashlib
 import importlib
 import itertools
 import json
@@ -156,6 +157,20 @@ class FakeRunner:
         folder = Path(task["checkpoints"]) / f"{step}-{task['fence']}-{of}"
         folder.mkdir(parents=True, exist_ok=True)
         fields = {"step": step, "epoch": step, "manifest": "0" * 64, "bytes": 1}
+        self.send("checkpoint", folder=str(folder), **about, **fields)
+
+    def do_complete_checkpoint(self, task: dict[str, Any], step: int, **about: int) -> None:
+        """Commit a checkpoint with files and a manifest, as the engine does."""
+        of = "-".join(str(number) for number in about.values()) or "0"
+        folder = Path(task["checkpoints"]) / of / f"{step:010d}-{task['fence']}"
+        folder.mkdir(parents=True)
+        (folder / "state.json").write_text(content := json.dumps({"step": step}))
+        part = {"bytes": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}
+        (folder / "manifest.json").write_text(
+            body := json.dumps({"step": step, "files": {"state.json": part}})
+        )
+        manifest = hashlib.sha256(body.encode()).hexdigest()
+        fields = {"step": step, "epoch": step, "manifest": manifest, "bytes": 1}
         self.send("checkpoint", folder=str(folder), **about, **fields)
 
     def do_large_checkpoint(self, task: dict[str, Any], step: int, size: int) -> None:

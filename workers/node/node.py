@@ -176,6 +176,7 @@ class Node:
         await asyncio.to_thread(_remove_left_groups)
         try:
             await self._resources.records.keep_house(self._resources.environments)
+            await self._resources.checkpoints.sweep(self._resources.database)
         except DatabaseUnavailable as error:
             log.warning("%s", error)
 

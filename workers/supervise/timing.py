@@ -63,6 +63,10 @@ class Timing:
     """A fork server takes about 250 MB, and saves 2 to 3 s at each start of a runner."""
     news: float = 2.0
     """How often a pruner gets the learning curves of trials that ended on other runners."""
+    upload: float = 1.0
+    """The least time between two copies of one training's checkpoints into object storage."""
+    upload_grace: float = 20.0
+    """How long the end of an attempt waits for the copies of its last checkpoints."""
     retry_first: float = 0.1
     """The first delay before a failed call is repeated; further delays double up to `retry_limit`."""
     retry_limit: float = 5.0

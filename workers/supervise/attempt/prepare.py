@@ -2,7 +2,7 @@
 
 The steps, in this order:
 
-1. `load`: the repository downloads the input files;
+1. `load`: the input files are downloaded, and the checkpoints that other machines have written;
 2. `with_interpreters`: the interpreters with the packages for its code;
 3. `with_compile_cache`: the folder for compiled programs;
 4. `with_failures`, after the packages are installed: models whose packages cannot be;
@@ -23,6 +23,7 @@ from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.packages import Packages
 from workers.supervise.attempt_repository import Assignment
+from workers.supervise.checkpoints.fetching import fetch_checkpoints
 from workers.supervise.pool.runner_sandbox import Sandbox
 
 WORK = "work"
@@ -41,11 +42,14 @@ async def load(assignment: Assignment, node: NodeContext, calls: DatabaseCalls, 
     Raises:
         BuildFailed: the packages for its code cannot be installed.
         SandboxRefused: this machine offers no sandbox that is strong enough for its code.
+        StoreUnavailable: a checkpoint cannot be downloaded now.
     """
     threads = node.threads_per_slot * assignment.slots
     task = await calls.repeat(
         lambda: node.repository.task_for(assignment.attempt, folder=folder / WORK, threads=threads)
     )
+    if node.copies is not None:
+        task = await fetch_checkpoints(task, node.copies)
     if node.packages is not None:
         task = await with_interpreters(task, node.packages)
     task = await with_compile_cache(task, assignment, node)
