@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from jobs import hints
-from jobs.actions import leases
+from jobs.actions import leases, own_installation
 from jobs.actions.audit import audit
 from jobs.actions.data import datasets, resumable_uploads
 from jobs.actions.registry import promotions, traffic
@@ -55,10 +55,11 @@ def tick() -> None:
 
 
 def sweep() -> None:
-    """End workers, attempts and promotion requests that have expired."""
+    """End workers, attempts and promotion requests that have expired, and complete the audit log."""
     workers.mark_lost()
     attempt_end.reap()
     promotions.expire_due()
+    audit.append_waiting()
 
 
 class HintListener:
@@ -108,7 +109,11 @@ class Every:
 
 
 def run(stop: Event) -> None:
-    """Schedule until `stop` is set. If the database is unavailable, wait and retry."""
+    """Schedule until `stop` is set. If the database is unavailable, wait and retry.
+
+    Raises:
+        ForeignInstallation: the home or its key belong to another installation than the database.
+    """
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     listener = HintListener()
     collecting = collection.Background(stop)
@@ -126,8 +131,12 @@ def run(stop: Event) -> None:
         Every(FETCH_SECONDS, fetching),
     ]
     log.info("scheduler %s started", holder)
+    is_own = False
     while not stop.is_set():
         try:
+            if not is_own:
+                own_installation.require_own_installation(signs=True)
+                is_own = True
             held_since = time.monotonic()
             if hold_lease(holder):
                 for task in periodic:

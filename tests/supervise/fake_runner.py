@@ -87,7 +87,7 @@ class FakeRunner:
                 for trial in task["trials"]:
                     self.run_trial(task, trial)
             else:
-                self.train(task)
+                self.train(task, resume=task["resume"], earlier=task["earlier"])
             self.send("result", result={"pid": os.getpid()})
         except InterruptedError:
             self.send("yielded", why=self.why)
@@ -98,18 +98,31 @@ class FakeRunner:
         self.send("trial_begun", **about)
         for plan in trial["executions"]:
             about["execution"] = plan["execution"]
-            self.train(task, resume=plan["checkpoints"], **about)
+            self.train(task, resume=plan["checkpoints"], earlier=plan["earlier"], **about)
             epochs = task["spec"]["fit"]["epochs"]
             self.send("execution", **about, state="completed", score=0.9, best_epoch=1, epochs=epochs)
         self.send("trial_done", trial=trial["number"], state="completed")
 
-    def train(self, task: dict[str, Any], *, resume: Sequence[dict[str, Any]] = (), **about: int) -> None:
+    def train(
+        self,
+        task: dict[str, Any],
+        *,
+        resume: Sequence[dict[str, Any]] = (),
+        earlier: dict[str, Any] | None = None,
+        **about: int,
+    ) -> None:
         epochs = task["spec"]["fit"]["epochs"]
-        for epoch in range(1 + max((checkpoint["step"] for checkpoint in resume), default=0), epochs + 1):
+        there = [
+            checkpoint for checkpoint in resume if (Path(checkpoint["folder"]) / "manifest.json").exists()
+        ]
+        done = max((checkpoint["step"] for checkpoint in there), default=0)
+        if done == 0 and (earlier is not None):
+            self.send("warning", code="restarted", message=earlier["reason"], **about)
+        for epoch in range(1 + done, epochs + 1):
             self.check_yield()
             time.sleep(EPOCH if epochs < MANY else LONG_EPOCH)
             self.points(epoch, epoch + 1, **about)
-            self.do_checkpoint(task, epoch, **about)
+            self.do_complete_checkpoint(task, epoch, **about)
 
     def check_yield(self) -> None:
         if self.why is not None:

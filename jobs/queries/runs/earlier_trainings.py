@@ -54,17 +54,18 @@ def earlier_trainings(attempt: Attempt) -> EarlierTrainings:
     checkpoints = (
         Checkpoint.objects.filter(ours)
         .order_by()
-        .values_list("trial", "execution")
-        .annotate(Max("epoch"), Max("pk", filter=Q(removed=None)))
+        .values("trial", "execution")
+        .annotate(last=Max("epoch"), kept=Max("pk", filter=Q(removed=None)))
     )
     recorded, removed = {}, set()
-    for trial, execution, epoch, kept in checkpoints:
-        recorded[trial, execution or 0] = epoch
-        if kept is None:
-            removed.add((trial, execution or 0))
+    for row in checkpoints:
+        training = (row["trial"], row["execution"] or 0)
+        recorded[training] = row["last"]
+        if row["kept"] is None:
+            removed.add(training)
     series = MetricSeries.objects.filter(ours, x="epoch", last_x__isnull=False).order_by()
     measured = {
-        (trial, execution): int(epoch)
-        for trial, execution, epoch in series.values_list("trial", "execution").annotate(Max("last_x"))
+        (row["trial"], row["execution"]): int(row["last"])
+        for row in series.values("trial", "execution").annotate(last=Max("last_x"))
     }
     return EarlierTrainings(workers, recorded, measured, frozenset(removed))

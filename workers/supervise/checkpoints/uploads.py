@@ -15,6 +15,7 @@ from pathlib import Path
 from jobs.errors import StaleFence
 from jobs.messages.events import CheckpointCommitted, Log
 from jobs.states import Outcome
+from workers.engine.killpoint import kill_point
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
 from workers.supervise.backoff import Backoff
@@ -163,7 +164,9 @@ class CheckpointUploads:
         file = self._archive.with_name(f"{ARCHIVE}-{time.monotonic_ns()}")
         try:
             archive.pack(self._channel.root, folder, manifest, file)
+            kill_point("upload.packed")
             self._channel.copies.put(folder, file)
+            kill_point("upload.stored")
         finally:
             file.unlink(missing_ok=True)
 
