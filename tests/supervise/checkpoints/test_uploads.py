@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,24 @@ async def test_a_run_that_yields_has_copied_its_last_checkpoint_before_its_end_i
     run.supervisor.end(AttemptEnd.drained())
     await run.ended()
     assert seen[0][-1] == "job-1/0/0000000003-1"
+
+
+async def test_an_upload_that_is_under_way_when_a_run_ends_is_completed(
+    bench: Bench, copies: CheckpointCopies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, put = threading.Event(), copies.put
+
+    def slowly(folder: str, file: Path) -> None:
+        began.set()
+        time.sleep(0.3)
+        put(folder, file)
+
+    monkeypatch.setattr(copies, "put", slowly)
+    run = bench.start(["complete_checkpoint", 1], ["hold"])
+    await until(began.is_set)
+    run.supervisor.end(AttemptEnd.drained())
+    await run.ended()
+    assert bench.repository.copied == ["job-1/0/0000000001-1"]
 
 
 async def test_checkpoints_that_are_not_needed_any_more_are_deleted_from_the_store(

@@ -123,6 +123,8 @@ class AttemptSupervisor:
             sharing.cancel()
             uploading.cancel()
             recording.cancel()
+            # An upload that was under way is given back, and made again before the end is written.
+            await asyncio.wait([uploading])
             spool.close()
             if self._packages is not None:
                 self._packages.release()
