@@ -33,7 +33,7 @@ class Part:
     Attributes:
         signs: whether it signs sessions, tokens or the audit log. Such a part must have the secret key, and
             the first one names the key in the database.
-        row: what the database knows.
+        row: the database's record.
     """
 
     signs: bool

@@ -2,7 +2,7 @@
 
 A copy is one file below `checkpoints/`, named after the checkpoint's folder. Unlike artifacts, copies are
 deleted at once: a long training replaces thousands of them. Nothing here proves that a copy is complete: its
-row does, and whoever reads it compares each file with the checkpoint's manifest.
+row does, and a worker that reads it compares each file with the checkpoint's manifest.
 """
 
 from collections.abc import Iterator

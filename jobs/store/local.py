@@ -29,7 +29,7 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.checkpoint_root = root / "checkpoints"
-        # Whoever has the folder has the checkpoints.
+        # All machines with the folder have the checkpoints.
         self.checkpoint_copies: CheckpointCopies | None = None
         # The name begins with a dot, as for all incomplete files, which a backup leaves out.
         self.incoming = root / ".incoming"

@@ -38,7 +38,7 @@ class NodeCheckpoints:
     """The folder with checkpoints.
 
     Attributes:
-        place: its identity, by which the scheduler finds the workers that have a checkpoint; empty if all
+        place: its identity, with which the scheduler finds the workers that have a checkpoint; empty if all
             machines share it.
         channel: moves checkpoints to and from other machines; None if they share the folder.
     """

@@ -1,4 +1,4 @@
-"""Checkpoints are copied while a run goes on, and before another worker can be given its work."""
+"""Checkpoints are copied while a run continues, and before another worker can be given its work."""
 
 import asyncio
 import threading

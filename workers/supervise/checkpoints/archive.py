@@ -146,7 +146,7 @@ def _add(tar: tarfile.TarFile, name: str, file: IO[bytes], part: FilePart) -> No
         # `tarfile` raises one without a number if the file is too short.
         if error.errno is not None:
             raise
-        raise Damaged(f"{name} is shorter than its manifest says") from error
+        raise Damaged(f"{name} is shorter than in its manifest") from error
     if hashed.digest.hexdigest() != part.sha256:
         raise Damaged(f"{name} does not match its manifest")
 
