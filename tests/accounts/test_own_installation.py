@@ -128,6 +128,9 @@ def test_rows_from_a_worker_without_a_key_are_signed_where_the_key_is(
     machine("web", key)
     with transaction.atomic():
         audit.record("person.test", "user:1", by=olga)
+    assert audit_verification.verify_chain().notes == (
+        "2 more rows, from workers without the key, wait for the scheduler.",
+    )
     assert audit.append_waiting() == 2
     assert audit.append_waiting() == 0
     assert audit_verification.verify_chain().holds
