@@ -57,7 +57,8 @@ def earlier_trainings(attempt: Attempt) -> EarlierTrainings:
         .values("trial", "execution")
         .annotate(last=Max("epoch"), kept=Max("pk", filter=Q(removed=None)))
     )
-    recorded, removed = {}, set()
+    recorded: dict[Training, int] = {}
+    removed: set[Training] = set()
     for row in checkpoints:
         training = (row["trial"], row["execution"] or 0)
         recorded[training] = row["last"]

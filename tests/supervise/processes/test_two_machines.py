@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings as django_settings
 
 from jobs.actions.data import datasets
-from jobs.models import Artifact, Attempt, Checkpoint, Job, Worker
+from jobs.models import Artifact, Attempt, Checkpoint, Installation, Job, Worker
 from jobs.queries.runs import events as event_log
 from jobs.store import store
 from tests.jobs.yard import Yard, make_yard
@@ -131,6 +131,26 @@ def test_a_start_from_the_first_epoch_is_a_warning_with_the_reason(yard: Yard, m
     assert "is only on worker a, which had not copied it to the artifact store" in warning["message"]
     events = event_log.read_events(job.pk, after=0, limit=10_000).items
     assert [event["code"] for event in events if event["type"] == "warning"] == ["restarted"]
+
+
+def test_a_worker_with_the_key_of_another_installation_ends_with_one_sentence(
+    nodes: Callable[..., NodeProcess], tmp_path: Path, transactional_db: None
+) -> None:
+    Installation.objects.create(pk=1, identity="a" * 32, key="b" * 16)
+    home = tmp_path / "home" / "main"
+    home.mkdir(mode=0o700, parents=True)
+    (home / "secret.key").write_text("x" * 60)
+    (home / "secret.key").chmod(0o600)
+    node = nodes(TRAINYARD_TEST_HOME=str(home.parent))
+    assert node.process.wait(60) == 1
+    last = node.log.read_text().splitlines()[-1]
+    assert last.startswith(f"The secret key in {home}/secret.key is ")
+    assert last.endswith(": remove the file, since a worker needs no key.")
+    assert not Worker.objects.exists()
+    (home / "secret.key").unlink()
+    nodes(TRAINYARD_TEST_HOME=str(home.parent))
+    schedule_nothing_until(lambda: Worker.objects.filter(state="up").exists())
+    assert not (home / "secret.key").exists()
 
 
 def test_a_training_ends_with_the_same_weights_as_an_unbroken_one(machines: Machines) -> None:
