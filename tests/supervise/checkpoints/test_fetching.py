@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from jobs.messages.task import CheckpointFolder, EarlierTraining
-from jobs.messages.training import TrainTask
+from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from jobs.spec.sections.search import Objective
 from jobs.store import ObjectStore
 from jobs.store.checkpoint_copies import CheckpointCopies
 from tests.jobs.yard import spec
+from workers.supervise.attempt.prepare import with_reasons
 from workers.supervise.checkpoints import archive, fetching
 from workers.supervise.checkpoints.channel import CopyChannel
 from workers.supervise.checkpoints.fetching import fetch_checkpoints
@@ -57,7 +58,7 @@ class Machines:
             folder="f", spec=spec(), dataset=None, retrain=None, model_name="m", resume=candidates,
             objective=Objective(metric="val_loss", direction="min"), earlier=EarlierTraining(epoch=9),
         )  # fmt: skip
-        done = await fetch_checkpoints(task, self.channel)
+        done = with_reasons(task, await fetch_checkpoints(task, self.channel))
         assert isinstance(done, TrainTask)
         assert done.earlier is not None
         return done.earlier.reason
@@ -127,3 +128,21 @@ async def test_a_store_that_is_away_never_leads_to_a_start_from_the_beginning(
     with pytest.raises(StoreUnavailable, match="no route to the store"):
         await machines.fetch(newest)
     assert len(tries) == fetching.TRIES
+
+
+async def test_each_execution_of_a_trial_has_its_own_reason(machines: Machines) -> None:
+    here, gone = machines.write(9, root=machines.here), machines.write(8, copied=False)
+    plans = tuple(
+        ExecutionPlan(execution=number, seed=1, checkpoints=(candidate,), earlier=EarlierTraining(epoch=9))
+        for number, candidate in ((1, here), (2, gone))
+    )
+    trial = TrialPlan(number=3, values={}, spec=spec(), executions=plans)
+    task = TrialTask(
+        folder="f", spec=spec(), dataset=None, trials=(trial,),
+        objective=Objective(metric="val_loss", direction="min"),
+    )  # fmt: skip
+    done = with_reasons(task, await fetch_checkpoints(task, machines.channel))
+    assert isinstance(done, TrialTask)
+    reasons = [plan.earlier.reason for plan in done.trials[0].executions if plan.earlier is not None]
+    assert reasons[0] == ""
+    assert "the checkpoint of epoch 8 is only on worker a" in reasons[1]

@@ -141,7 +141,7 @@ def _add(tar: tarfile.TarFile, name: str, file: IO[bytes], part: FilePart) -> No
     member.size = part.bytes
     hashed = _Hashed(file)
     try:
-        tar.addfile(member, hashed)  # type: ignore[arg-type]  # it only reads
+        tar.addfile(member, hashed)
     except OSError as error:
         # `tarfile` raises one without a number if the file is too short.
         if error.errno is not None:

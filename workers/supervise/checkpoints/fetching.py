@@ -9,13 +9,13 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from jobs.errors import NotFound
-from jobs.messages.task import CheckpointFolder, EarlierTraining, Task
-from jobs.messages.training import ExecutionPlan, TrainTask, TrialTask
+from jobs.messages.task import CheckpointFolder, Task
+from jobs.messages.training import TrainTask, TrialTask
 from workers.supervise.backoff import Backoff
 from workers.supervise.checkpoints import archive
 from workers.supervise.checkpoints.channel import CopyChannel
@@ -28,44 +28,43 @@ TRIES = 5
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 20.0
 
 
-async def fetch_checkpoints(task: Task, channel: CopyChannel) -> Task:
-    """Return a task whose trainings name the reasons why they cannot resume, after the downloads.
+type Training = tuple[int, int]
+"""The number of a trial and of its execution; zeros for a job without trials."""
+
+
+async def fetch_checkpoints(task: Task, channel: CopyChannel) -> dict[Training, str]:
+    """Bring each training's newest complete checkpoint here. Return why others cannot resume.
 
     Raises:
         StoreUnavailable: the store does not answer.
         OSError: the disk is full.
     """
+    reasons = {}
+    for training, candidates in _trainings(task):
+        if candidates and (reason := await _fetch_newest(candidates, channel)) is not None:
+            reasons[training] = reason
+    return reasons
+
+
+def _trainings(task: Task) -> Iterator[tuple[Training, Sequence[CheckpointFolder]]]:
     if isinstance(task, TrainTask):
-        earlier = await _fetch(task.resume, task.earlier, channel)
-        return task.model_copy(update={"earlier": earlier})
-    if isinstance(task, TrialTask):
-        trials = []
+        yield (0, 0), task.resume
+    elif isinstance(task, TrialTask):
         for trial in task.trials:
-            executions = tuple([await _fetch_for_execution(plan, channel) for plan in trial.executions])
-            trials.append(trial.model_copy(update={"executions": executions}))
-        return task.model_copy(update={"trials": tuple(trials)})
-    return task
+            for plan in trial.executions:
+                yield (trial.number, plan.execution), plan.checkpoints
 
 
-async def _fetch_for_execution(plan: ExecutionPlan, channel: CopyChannel) -> ExecutionPlan:
-    earlier = await _fetch(plan.checkpoints, plan.earlier, channel)
-    return plan if earlier is plan.earlier else plan.model_copy(update={"earlier": earlier})
-
-
-async def _fetch(
-    candidates: Sequence[CheckpointFolder], earlier: EarlierTraining | None, channel: CopyChannel
-) -> EarlierTraining | None:
-    """Bring a training's newest complete checkpoint here. Without one, return the reasons."""
+async def _fetch_newest(candidates: Sequence[CheckpointFolder], channel: CopyChannel) -> str | None:
+    """Bring the first complete checkpoint here. Return why there is none."""
     reasons = []
     for candidate in candidates:
         reason = await _fetch_one(candidate, channel)
         if reason is None:
-            return earlier
+            return None
         log.warning("%s", reason)
         reasons.append(reason)
-    if earlier is None or not reasons:
-        return earlier
-    return earlier.model_copy(update={"reason": "; ".join(reasons)})
+    return "; ".join(reasons)
 
 
 async def _fetch_one(candidate: CheckpointFolder, channel: CopyChannel) -> str | None:
