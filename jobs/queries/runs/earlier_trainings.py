@@ -65,7 +65,7 @@ def earlier_trainings(attempt: Attempt) -> EarlierTrainings:
         if row["kept"] is None:
             removed.add(training)
     series = MetricSeries.objects.filter(ours, x="epoch", last_x__isnull=False).order_by()
-    measured = {
+    measured: dict[Training, int] = {
         (row["trial"], row["execution"]): int(row["last"])
         for row in series.values("trial", "execution").annotate(last=Max("last_x"))
     }

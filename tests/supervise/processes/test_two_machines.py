@@ -41,7 +41,7 @@ class Machines:
 
 def schedule_nothing_until(condition: Callable[[], object]) -> None:
     job = Job(state="completed")
-    job.refresh_from_db = lambda *_: None  # type: ignore[method-assign,assignment]
+    job.refresh_from_db = lambda *_: None  # type: ignore[method-assign]
     schedule_until(condition, job)
 
 
