@@ -8,6 +8,7 @@ import hashlib
 import json
 from typing import Any
 
+from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from jobs.models import AuditEvent, AuditHead
@@ -29,6 +30,11 @@ COVERED = (
     "previous_hash",
 )
 """The columns that a row's hash covers: all but the hash itself."""
+
+
+def has_key() -> bool:
+    """Return whether this process has the secret key, without which it cannot append rows."""
+    return bool(settings.TRAINYARD_HAS_KEY)
 
 
 def row_hash(event: AuditEvent) -> str:

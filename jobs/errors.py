@@ -72,6 +72,12 @@ class DiskFull(TrainyardError):
     code, status = "disk_full", 507
 
 
+class ForeignInstallation(TrainyardError):
+    """A part belongs to another installation than its database, and must not start."""
+
+    code, status = "foreign_installation", 500
+
+
 class StaleState(Conflict):
     """The state does not allow the action, possibly because of a concurrent change."""
 

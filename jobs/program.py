@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[1]
 IS_CHECKOUT = (ROOT / "manage.py").is_file()
 
 
+KEYLESS_VARIABLE = "TRAINYARD_WITHOUT_KEY"
+"""Set for parts that sign nothing, and for their children. They make no secret key if there is none."""
+
+
 def resource_folder(name: str) -> Path:
     """Return the folder `docs` or `templates`."""
     return ROOT / name if IS_CHECKOUT else ROOT / "webapp" / name

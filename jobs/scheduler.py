@@ -14,12 +14,12 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 
 from jobs import hints
-from jobs.actions import leases
+from jobs.actions import leases, own_installation
 from jobs.actions.audit import audit
 from jobs.actions.data import datasets, resumable_uploads
 from jobs.actions.registry import promotions, traffic
 from jobs.actions.runs import attempt_end, pipeline, reachability, schedule, workers
-from jobs.actions.storage import collection, retention
+from jobs.actions.storage import checkpoint_copies, collection, retention
 from jobs.fetching.launcher import Launcher
 from jobs.queries.runs.health import SCHEDULER_LEASE
 
@@ -56,10 +56,11 @@ def tick() -> None:
 
 
 def sweep() -> None:
-    """End workers, attempts and promotion requests that have expired."""
+    """End workers, attempts and promotion requests that have expired, and complete the audit log."""
     workers.mark_lost()
     attempt_end.reap()
     promotions.expire_due()
+    audit.append_waiting()
 
 
 class Presence:
@@ -137,16 +138,22 @@ class Every:
 
 
 def run(stop: Event) -> None:
-    """Schedule until `stop` is set. If the database is unavailable, wait and retry."""
+    """Schedule until `stop` is set. If the database is unavailable, wait and retry.
+
+    Raises:
+        ForeignInstallation: the home or its key belong to another installation than the database.
+    """
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     listener = HintListener()
     collecting = collection.Background(stop)
+    erasing = collection.Background(stop, checkpoint_copies.erase_removed, name="removal of checkpoints")
     fetching = Launcher()
     presence = Presence(stop)
     presence.start()
     periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.remove_superfluous),
+        Every(RETENTION_SECONDS, erasing),
         Every(TRAFFIC_SECONDS, traffic.fold_intervals),
         Every(BUNDLED_DATA_SECONDS, datasets.ensure_bundled),
         Every(ANCHOR_SECONDS, audit.log_anchor),
@@ -155,8 +162,12 @@ def run(stop: Event) -> None:
         Every(FETCH_SECONDS, fetching),
     ]
     log.info("scheduler %s started", holder)
+    is_own = False
     while not stop.is_set():
         try:
+            if not is_own:
+                own_installation.require_own_installation(signs=True)
+                is_own = True
             held_since = time.monotonic()
             if hold_lease(holder):
                 for task in periodic:

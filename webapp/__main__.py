@@ -13,6 +13,9 @@ from webapp.ops.home import Home
 
 PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_SECRET_KEY_FILE")
 
+KEYLESS_COMMANDS = ("worker", "chief")
+"""The commands of the parts that need no secret key."""
+
 
 def main() -> None:
     """Run the command that this process's arguments name."""
@@ -22,6 +25,8 @@ def main() -> None:
         return
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+    if sys.argv[1:2] and sys.argv[1] in KEYLESS_COMMANDS:
+        os.environ[program.KEYLESS_VARIABLE] = "1"
     _make_paths_absolute()
     from django.core.management import execute_from_command_line  # slow, and not needed for the version
 

@@ -55,6 +55,23 @@ class CheckpointFolder(Frozen):
     folder: CheckpointPath
     manifest: str
     step: int
+    epoch: int = 0
+    copied: bool = Field(default=False, description="whether object storage has a copy")
+    worker: str = Field(default="", description="the name of the worker that wrote it")
+
+
+class EarlierTraining(Frozen):
+    """How far earlier attempts have trained a model, for the case that no checkpoint of it is left.
+
+    Attributes:
+        epoch: the last epoch that they completed.
+        had_checkpoint: whether a checkpoint was ever recorded; without one, a start from epoch 1 is usual.
+        reason: why the training cannot resume, as far as the supervisor knows.
+    """
+
+    epoch: int
+    had_checkpoint: bool = True
+    reason: str = ""
 
 
 class OwnCodeFile(Frozen):

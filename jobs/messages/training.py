@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from jobs.messages.task import CheckpointFolder, DatasetFile, Task
+from jobs.messages.task import CheckpointFolder, DatasetFile, EarlierTraining, Task
 from jobs.spec.base import Frozen
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import Retrain
@@ -27,6 +27,7 @@ class ExecutionPlan(Frozen):
     wants_baseline: bool = Field(
         default=False, description="whether the constant prediction's score on its rows is not known yet"
     )
+    earlier: EarlierTraining | None = None
 
     def turn(self) -> Turn:
         """Return the execution's repeat and fold."""
@@ -79,6 +80,7 @@ class TrainTask(Task):
     objective: Objective
     model_name: str = Field(description="unique name of the Keras model: two members may not share one")
     resume: tuple[CheckpointFolder, ...] = Field(default=(), description="newest first")
+    earlier: EarlierTraining | None = None
 
     def resumes_from(self) -> tuple[CheckpointFolder, ...]:
         """Return the checkpoints from either phase."""

@@ -3,7 +3,7 @@
 from jobs.models.analysis import Analysis
 from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
 from jobs.models.attempt import Attempt
-from jobs.models.audit import AuditEvent, AuditHead
+from jobs.models.audit import AuditEvent, AuditHead, WaitingAuditEvent
 from jobs.models.code import CodeFile, CodeVersion
 from jobs.models.dataset import Dataset, DatasetVersion, FurtherFile
 from jobs.models.deletion import Deletion
@@ -13,7 +13,7 @@ from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.fetch import Credential, Fetch
 from jobs.models.idempotency import IdempotencyKey
-from jobs.models.installation import InstallationSettings, Lease, Reachability
+from jobs.models.installation import Installation, InstallationSettings, Lease, Reachability
 from jobs.models.job import Job
 from jobs.models.logins import LoginAttempts, LoginLink
 from jobs.models.metric import MetricChunk, MetricSeries
@@ -52,6 +52,7 @@ __all__ = [
     "FurtherFile",
     "GateRevision",
     "IdempotencyKey",
+    "Installation",
     "InstallationSettings",
     "Job",
     "JobArtifact",
@@ -81,5 +82,6 @@ __all__ = [
     "TrialDecision",
     "UploadReservation",
     "User",
+    "WaitingAuditEvent",
     "Worker",
 ]

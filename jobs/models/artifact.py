@@ -61,13 +61,22 @@ class Checkpoint(models.Model):
     manifest = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
     removed = models.DateTimeField(null=True, help_text="when retention deleted the folder")
+    stored = models.DateTimeField(
+        null=True, help_text="when its copy in object storage was complete; null: there is none"
+    )
     created = models.DateTimeField(auto_now_add=True)
 
     objects = CheckpointQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "folder"], name="checkpoint_folder_once")]
-        indexes = [models.Index(fields=["job", "trial", "execution", "-step"])]
+        indexes = [
+            models.Index(fields=["job", "trial", "execution", "-step"]),
+            # Few of a long training's rows have a copy.
+            models.Index(
+                fields=["job"], name="checkpoints_with_copies", condition=models.Q(stored__isnull=False)
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"step {self.step}"

@@ -25,6 +25,22 @@ class AuditEvent(models.Model):
         return f"{self.action} {self.target}"
 
 
+class WaitingAuditEvent(models.Model):
+    """An entry for the audit log from a process without the secret key. A process that has it appends it."""
+
+    time = models.DateTimeField()
+    actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    action = models.CharField(max_length=60)
+    target = models.CharField(max_length=120)
+    project = models.ForeignKey(
+        Project, on_delete=models.DO_NOTHING, db_constraint=False, null=True, related_name="+"
+    )
+    detail = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}"
+
+
 class AuditHead(models.Model):
     """The audit chain's head: a single row, which is locked to append an entry."""
 

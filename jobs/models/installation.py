@@ -18,6 +18,16 @@ class InstallationSettings(models.Model):
         return "settings of the installation"
 
 
+class Installation(models.Model):
+    """What distinguishes this installation from others. The first part that starts makes the only row."""
+
+    identity = models.CharField(max_length=32, help_text="made with the database")
+    key = models.CharField(max_length=16, blank=True, help_text="names the secret key; empty: not known yet")
+
+    def __str__(self) -> str:
+        return self.identity
+
+
 class Lease(models.Model):
     """A named lease that one process in the installation holds at a time, such as the scheduler's."""
 

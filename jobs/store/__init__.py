@@ -6,10 +6,20 @@ from pathlib import Path
 from django.conf import settings
 
 from jobs.store.base import ArtifactStore, StoredFile, StoreEntry, is_digest, sha256_of
+from jobs.store.checkpoint_copies import CheckpointCopies
 from jobs.store.local import LocalStore
 from jobs.store.object_store import ObjectStore
 
-__all__ = ["LocalStore", "ObjectStore", "StoreEntry", "StoredFile", "is_digest", "sha256_of", "store"]
+__all__ = [
+    "CheckpointCopies",
+    "LocalStore",
+    "ObjectStore",
+    "StoreEntry",
+    "StoredFile",
+    "is_digest",
+    "sha256_of",
+    "store",
+]
 
 
 # The settings are arguments, because tests change them.

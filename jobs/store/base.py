@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
 from jobs.errors import NotFound
+from jobs.store.checkpoint_copies import CheckpointCopies
 
 _BLOCK = 1 << 20
 
@@ -41,10 +42,13 @@ class ArtifactStore(Protocol):
 
     Attributes:
         checkpoint_root: the local folder in which checkpoints are stored.
+        checkpoint_copies: stores copies of checkpoints for other machines; None if all machines that use the
+            store have the same folder of checkpoints.
         incoming: the local folder for files that arrive in parts, from which `take` moves them.
     """
 
     checkpoint_root: Path
+    checkpoint_copies: CheckpointCopies | None
     incoming: Path
 
     def put(self, path: Path, *, size: int | None = None) -> StoredFile:

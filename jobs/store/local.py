@@ -18,6 +18,7 @@ from jobs.store.base import (
     require_digest,
     sha256_of,
 )
+from jobs.store.checkpoint_copies import CheckpointCopies
 
 _UNNAMED = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC if hasattr(os, "O_TMPFILE") else None
 
@@ -28,6 +29,8 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.checkpoint_root = root / "checkpoints"
+        # All machines with the folder have the checkpoints.
+        self.checkpoint_copies: CheckpointCopies | None = None
         # The name begins with a dot, as for all incomplete files, which a backup leaves out.
         self.incoming = root / ".incoming"
         root.mkdir(mode=0o700, parents=True, exist_ok=True)

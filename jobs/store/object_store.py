@@ -3,15 +3,15 @@
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import fsspec
 
 from jobs.errors import NotFound
 from jobs.store.base import TRASH, Check, StoredFile, StoreEntry, is_digest, require_digest
+from jobs.store.checkpoint_copies import CheckpointCopies
 from jobs.store.local import LocalStore
+from jobs.store.uploading import move, upload, written_at
 
 REFRESH = 12 * 3600.0
 """An object that is older is uploaded again by `put`, which renews its time: it is in use."""
@@ -25,6 +25,7 @@ class ObjectStore:
         self.local = LocalStore(cache_folder)
         self.checkpoint_root = self.local.checkpoint_root
         self.incoming = self.local.incoming
+        self.checkpoint_copies: CheckpointCopies | None = CheckpointCopies(self.fs, self.root)
 
     def _place(self, digest: str) -> str:
         return f"{self.root}/{require_digest(digest)[:2]}/{digest}"
@@ -50,9 +51,9 @@ class ObjectStore:
     def _upload(self, stored: StoredFile) -> StoredFile:
         place = self._place(stored.digest)
         self.fs.invalidate_cache()
-        if not self.fs.exists(place) or _time_of(self.fs.info(place)) < time.time() - REFRESH:
+        if not self.fs.exists(place) or written_at(self.fs.info(place)) < time.time() - REFRESH:
             # The copy, not the file itself: a runner may still write to that.
-            self.fs.put_file(str(self.local.path(stored.digest)), place)
+            upload(self.fs, self.local.path(stored.digest), place)
         return stored
 
     def path(self, digest: str) -> Path:
@@ -64,7 +65,7 @@ class ObjectStore:
             if not self.fs.exists(self._place(digest)):
                 if not self.fs.exists(self._trashed(digest)):
                     raise
-                self.fs.mv(self._trashed(digest), self._place(digest))
+                move(self.fs, self._trashed(digest), self._place(digest))
         with tempfile.TemporaryDirectory(dir=self.local.root) as folder:
             target = Path(folder) / digest
             self.fs.get_file(self._place(digest), str(target))
@@ -84,7 +85,7 @@ class ObjectStore:
         for name, info in files.items():
             digest = name.rsplit("/", 1)[-1]
             if is_digest(digest):
-                yield StoreEntry(digest, int(info.get("size") or 0), _time_of(info))
+                yield StoreEntry(digest, int(info.get("size") or 0), written_at(info))
 
     def files(self) -> Iterator[StoreEntry]:
         """Yield all objects."""
@@ -95,9 +96,9 @@ class ObjectStore:
         """Move the object to the trash, and delete its copy in this machine's cache."""
         place = self._place(digest)
         self.fs.invalidate_cache()
-        if not self.fs.exists(place) or _time_of(self.fs.info(place)) >= stored_before:
+        if not self.fs.exists(place) or written_at(self.fs.info(place)) >= stored_before:
             return False
-        self.fs.mv(place, self._trashed(digest))
+        move(self.fs, place, self._trashed(digest))
         self.local.discard(digest, stored_before=time.time() + 1)
         self.local.erase(digest)
         return True
@@ -114,16 +115,3 @@ class ObjectStore:
     def erase_incomplete(self, *, before: float) -> None:
         """Remove incomplete copies in the cache; object storage keeps no incomplete objects."""
         self.local.erase_incomplete(before=before)
-
-
-def _time_of(info: dict[str, Any]) -> float:
-    """Return when an object was written. If unknown, it is now, so that the object is kept."""
-    for key in ("LastModified", "last_modified", "updated", "mtime", "created"):
-        match info.get(key):
-            case datetime() as moment:
-                return moment.timestamp()
-            case int() | float() as seconds:
-                return float(seconds)
-            case str() as text:
-                return datetime.fromisoformat(text).timestamp()
-    return time.time()

@@ -77,6 +77,11 @@ class FakeRepository:
     sandboxes: dict[int, SandboxRecord] = field(default_factory=dict)
     packages: dict[int, tuple[InstalledSet, PackageChoice | None]] = field(default_factory=dict)
 
+    copied: list[str] = field(default_factory=list)
+    """The checkpoints whose copies are complete; those of the last two stay."""
+    unneeded: set[str] = field(default_factory=set)
+    """Checkpoints from which nothing will resume."""
+
     share: float | None = None
     """The events a second that each attempt may record."""
     shares: dict[int, float | None] = field(default_factory=dict)
@@ -163,6 +168,15 @@ class FakeRepository:
         if self.applied_but_lost:
             self.applied_but_lost -= 1
             raise DatabaseUnavailable("the answer was lost")
+
+    async def copies_needed(self, attempt: int, folders: Collection[str]) -> Collection[str]:
+        self._check()
+        return [folder for folder in folders if folder not in self.unneeded]
+
+    async def record_copy(self, attempt: int, folder: str) -> Sequence[str]:
+        self._check()
+        self.copied.append(folder)
+        return [self.copied[-3]] if len(self.copied) > 2 else []
 
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         self._check()

@@ -6,6 +6,7 @@ epochs (or `MANY` long ones, for a run that must last) and commit a checkpoint a
 
 import argparse
 import faulthandler
+import hashlib
 import importlib
 import itertools
 import json
@@ -98,7 +99,7 @@ class FakeRunner:
                 for trial in task["trials"]:
                     self.run_trial(task, trial)
             else:
-                self.train(task)
+                self.train(task, resume=task["resume"], earlier=task["earlier"])
             self.send("result", result={"pid": os.getpid()})
         except InterruptedError:
             self.send("yielded", why=self.why)
@@ -109,18 +110,31 @@ class FakeRunner:
         self.send("trial_begun", **about)
         for plan in trial["executions"]:
             about["execution"] = plan["execution"]
-            self.train(task, resume=plan["checkpoints"], **about)
+            self.train(task, resume=plan["checkpoints"], earlier=plan["earlier"], **about)
             epochs = task["spec"]["fit"]["epochs"]
             self.send("execution", **about, state="completed", score=0.9, best_epoch=1, epochs=epochs)
         self.send("trial_done", trial=trial["number"], state="completed")
 
-    def train(self, task: dict[str, Any], *, resume: Sequence[dict[str, Any]] = (), **about: int) -> None:
+    def train(
+        self,
+        task: dict[str, Any],
+        *,
+        resume: Sequence[dict[str, Any]] = (),
+        earlier: dict[str, Any] | None = None,
+        **about: int,
+    ) -> None:
         epochs = task["spec"]["fit"]["epochs"]
-        for epoch in range(1 + max((checkpoint["step"] for checkpoint in resume), default=0), epochs + 1):
+        there = [
+            checkpoint for checkpoint in resume if (Path(checkpoint["folder"]) / "manifest.json").exists()
+        ]
+        done = max((checkpoint["step"] for checkpoint in there), default=0)
+        if done == 0 and (earlier is not None):
+            self.send("warning", code="restarted", message=earlier["reason"], **about)
+        for epoch in range(1 + done, epochs + 1):
             self.check_yield()
             time.sleep(EPOCH if epochs < MANY else LONG_EPOCH)
             self.points(epoch, epoch + 1, **about)
-            self.do_checkpoint(task, epoch, **about)
+            self.do_complete_checkpoint(task, epoch, **about)
 
     def check_yield(self) -> None:
         if self.why is not None:
@@ -168,6 +182,20 @@ class FakeRunner:
         folder = Path(task["checkpoints"]) / f"{step}-{task['fence']}-{of}"
         folder.mkdir(parents=True, exist_ok=True)
         fields = {"step": step, "epoch": step, "manifest": "0" * 64, "bytes": 1}
+        self.send("checkpoint", folder=str(folder), **about, **fields)
+
+    def do_complete_checkpoint(self, task: dict[str, Any], step: int, **about: int) -> None:
+        """Commit a checkpoint with files and a manifest, as the engine does."""
+        of = "-".join(str(number) for number in about.values()) or "0"
+        folder = Path(task["checkpoints"]) / of / f"{step:010d}-{task['fence']}"
+        folder.mkdir(parents=True)
+        (folder / "state.json").write_text(content := json.dumps({"step": step}))
+        part = {"bytes": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}
+        (folder / "manifest.json").write_text(
+            body := json.dumps({"step": step, "files": {"state.json": part}})
+        )
+        manifest = hashlib.sha256(body.encode()).hexdigest()
+        fields = {"step": step, "epoch": step, "manifest": manifest, "bytes": 1}
         self.send("checkpoint", folder=str(folder), **about, **fields)
 
     def do_large_checkpoint(self, task: dict[str, Any], step: int, size: int) -> None:

@@ -14,8 +14,10 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from jobs.actions.own_installation import require_own_installation
 from jobs.actions.people.people import add_person, create_login_link
 from jobs.actions.people.service_tokens import dashboard_token, own_credential
+from jobs.errors import ForeignInstallation
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
 from jobs.queries.people.people import people_accounts
 from jobs.signing import public_key_file
@@ -51,9 +53,13 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
 
     Returns:
         Lines for the operator's terminal only: the first administrator's login link on a new home.
+
+    Raises:
+        OpsError: the home belongs to another installation than the database.
     """
     try:
         migrate(home, report)
+        require_own_installation(signs=True)
         Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
         # Production serves hashed, compressed copies.
         if not settings.WHITENOISE_USE_FINDERS:
@@ -62,6 +68,8 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         # Creates the key pair that signs releases; the prediction server reads the file at its start.
         public_key_file()
         return _login_lines(web_url)
+    except ForeignInstallation as error:
+        raise OpsError(str(error)) from error
     finally:
         connection.close()
 

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from jobs.actions.own_installation import IDENTITY_FILE
 from webapp.ops.backup import FORMAT, MANIFEST, POSTGRES_MEMBER, SQLITE_MEMBER, run_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -122,6 +123,8 @@ def _install(home: Home, database: Mapping[str, Any], artifacts: Path | None, sc
     if packed.exists() and artifacts is None:
         raise OpsError("The backup contains artifacts, but TRAINYARD_ARTIFACTS is no local folder.")
     _install_database(database, scratch)
+    # The home belonged to the database that was replaced.
+    (home.root / IDENTITY_FILE).unlink(missing_ok=True)
     if packed.exists() and artifacts is not None:
         shutil.copytree(packed, artifacts, dirs_exist_ok=True)
     # The keys: the database file or dump is no longer in the folder.

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from jobs import private_files
+from jobs import private_files, program
 from jobs.atomic_files import create_once
 from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
@@ -56,10 +56,15 @@ def secret_key_file(home_folder: Path) -> Path:
 
 
 def secret_key(home_folder: Path) -> str:
-    """Return the secret key; it is created once with mode 0600."""
+    """Return the secret key; it is created once with mode 0600.
+
+    A worker creates none: it signs nothing. Without a file it has no key, and Django refuses to sign.
+    """
     path = secret_key_file(home_folder)
     _private(private_files.make_file_private, path)
     if not path.exists():
+        if os.environ.get(program.KEYLESS_VARIABLE):
+            return ""
         create_once(path, secrets.token_urlsafe(64).encode())
     key = path.read_text().strip()
     if len(key) < 50:

@@ -14,6 +14,9 @@ from webapp.settings.logs import logging_settings
 BASE_DIR = program.ROOT
 HOME = env.home()
 SECRET_KEY = env.secret_key(HOME)
+# Workers on other machines have none: they cannot sign sessions, tokens or rows of the audit log.
+TRAINYARD_SECRET_KEY_FILE = env.secret_key_file(HOME)
+TRAINYARD_HAS_KEY = bool(SECRET_KEY)
 DEBUG = env.flag("TRAINYARD_DEBUG")
 PUBLIC_URL = env.public_url()
 TRAINYARD_DEMO = env.demo(PUBLIC_URL)
@@ -196,7 +199,7 @@ TRAINYARD_ARTIFACTS = env.artifacts(HOME)
 TRAINYARD_MAX_UPLOAD_BYTES = env.whole_number("TRAINYARD_MAX_UPLOAD_BYTES", 2**30, of="bytes")
 # Hosts that are not on the public network, and folders of this machine, from which data may be fetched.
 TRAINYARD_FETCH_ALLOW = env.hosts_and_ports("TRAINYARD_FETCH_ALLOW")
-_OWN_FILES = [HOME, env.secret_key_file(HOME), BASE_DIR]
+_OWN_FILES = [HOME, TRAINYARD_SECRET_KEY_FILE, BASE_DIR]
 if "://" not in TRAINYARD_ARTIFACTS:
     _OWN_FILES.append(Path(TRAINYARD_ARTIFACTS))
 if str(DATABASES["default"]["ENGINE"]).endswith("sqlite3"):

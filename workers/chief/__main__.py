@@ -9,6 +9,8 @@ from pathlib import Path
 
 import django
 
+from jobs import program
+
 NO_AUTHENTICATION = (
     "Anyone who can reach {host} may report to this search: KerasTuner's protocol has no authentication and "
     "no encryption. Use it only inside a trusted network."
@@ -18,11 +20,13 @@ NO_AUTHENTICATION = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve a search until it has ended."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+    os.environ[program.KEYLESS_VARIABLE] = "1"
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     django.setup()
     # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
+    from jobs.actions.own_installation import require_own_installation
     from jobs.errors import TrainyardError
     from jobs.queries.search.external_search import chief_environment
     from jobs.spec.formats.reading import FormatError
@@ -36,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(text, flush=True)  # noqa: T201  output for the user who started the chief
 
     try:
+        require_own_installation(signs=False)
         search = find_or_create_search(settings)
         if settings.host not in LOOPBACK:
             show(NO_AUTHENTICATION.format(host=settings.host))

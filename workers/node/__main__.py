@@ -9,16 +9,20 @@ from collections.abc import Sequence
 
 import django
 
+from jobs import program
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a node until a signal ends it."""
     gc.disable()  # until the apps are loaded: the last of them enables it
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+    os.environ[program.KEYLESS_VARIABLE] = "1"
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     django.setup()
     # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
+    from jobs.errors import ForeignInstallation
     from jobs.private_files import NotPrivate
     from jobs.removed_settings import warn_of_removed
     from workers.node import sandbox_levels
@@ -38,12 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.write(f"Sandbox {level.level} for code of users: {offered}\n")
         sys.exit(state.level == "shared")
     # Runners do not get these values, but the output of a program may still contain one: logs are masked.
-    secrets = secret_values(os.environ) | {django_settings.SECRET_KEY}
+    secrets = secret_values(os.environ)
+    if django_settings.TRAINYARD_HAS_KEY:
+        secrets.add(django_settings.SECRET_KEY)
     status = 1
     try:
         asyncio.run(run_node(settings, secrets=secrets))
         status = 0
-    except (WorkerNameInUse, NotPrivate, CannotRecover) as error:
+    except (WorkerNameInUse, NotPrivate, CannotRecover, ForeignInstallation) as error:
         sys.stderr.write(f"{error}\n")
     except Exception:
         logging.getLogger(__name__).exception("the worker ends with an error")

@@ -9,6 +9,7 @@ from typing import cast
 from jobs.actions.code import package_sets, sandboxes
 from jobs.actions.people import quotas
 from jobs.actions.runs import attempt_end, attempts, run_quotas, tasks
+from jobs.actions.storage import checkpoint_copies
 from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.messages.events import RunnerEvent
 from jobs.messages.sandbox import SandboxRecord
@@ -131,6 +132,16 @@ class DatabaseAttemptRepository:
         await self._writes.call(
             lambda: attempts.record_events(attempt, events, spool_position=spool_position, stored=files),
             timeout=CALL_TIMEOUT_SECONDS,
+        )
+
+    async def copies_needed(self, attempt: int, folders: Collection[str]) -> Collection[str]:
+        return await self._claims.call(
+            lambda: checkpoint_copies.needed(attempt, folders), timeout=CALL_TIMEOUT_SECONDS
+        )
+
+    async def record_copy(self, attempt: int, folder: str) -> Sequence[str]:
+        return await self._writes.call(
+            lambda: checkpoint_copies.record(attempt, folder), timeout=CALL_TIMEOUT_SECONDS
         )
 
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:

@@ -24,6 +24,7 @@ from workers.confinement.isolation.check import IsolationState
 from workers.confinement.sandbox.gpus import SandboxGpu
 from workers.node import sandbox_levels
 from workers.node.attempt_repository import DatabaseAttemptRepository
+from workers.node.checkpoints import NodeCheckpoints
 from workers.node.consumer import Consumer, consumer_argv
 from workers.node.db_threads import DatabaseThread
 from workers.node.disk import disk_shortage
@@ -91,6 +92,7 @@ class NodeResources:
         # Not a thread of `DatabaseAttemptRepository`: heartbeats must not wait for the writes of attempts.
         self.database = DatabaseThread("member")
         self.caches = settings.home / COMPILE_CACHES
+        self.checkpoints = NodeCheckpoints.of_store()
         environments = EnvironmentFolder(settings.home / ENVIRONMENTS)
         self.records = EnvironmentRecords(environments, DatabaseThread("packages"))
         self.environments = Environments(environments, self.records)
@@ -137,6 +139,7 @@ class NodeResources:
             no_gpu=self.inventory.accelerators.problem,
             sandbox_gpus=self.sandbox_gpus,
             packages=self.packages,
+            copies=self.checkpoints.channel,
         )
 
     def info(self) -> dict[str, Any]:
@@ -153,6 +156,7 @@ class NodeResources:
             ),
             "isolation": self.isolation._asdict(),
             "environments": self.records.place,
+            "checkpoints": self.checkpoints.place,
             "row_memory_bytes": row_memory(memory_per_slot(self.slots), in_memory_bytes()),
         }
 

@@ -7,6 +7,7 @@ import os
 import signal
 from functools import partial
 
+from jobs.actions.own_installation import require_own_installation
 from jobs.actions.runs import attempt_end
 from jobs.logged_errors import log_errors
 from workers.confinement.sandbox import cgroups
@@ -59,9 +60,15 @@ class Node:
         self._draining, self._killed = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT. A second Ctrl-C does not wait for checkpoints."""
+        """Run until SIGTERM or SIGINT. A second Ctrl-C does not wait for checkpoints.
+
+        Raises:
+            ForeignInstallation: the home belongs to another installation than the database.
+        """
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal, number)
+        if not await self._compare_installation():
+            return
         # Before the node registers: a task must not start beside an orphan that holds its device.
         await self._clean_up_after_crashes()
         await asyncio.to_thread(self._resources.isolate)
@@ -83,6 +90,18 @@ class Node:
             await self._resources.suggestion_process.close()
             # Only now: the runners have released the GPUs' memory.
             self._claims.close()
+
+    async def _compare_installation(self) -> bool:
+        """Compare the home with the database before anything is written. Return False after a signal."""
+        backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
+        while not self._draining.is_set():
+            try:
+                await self._resources.database.call(partial(require_own_installation, signs=False))
+                return True
+            except DatabaseUnavailable as error:
+                log.warning("the installation cannot be compared with the database yet: %s", error)
+                await asyncio.sleep(backoff.next())
+        return False
 
     async def _run_as_worker(self) -> None:
         worker_id = await self._register()
@@ -181,6 +200,7 @@ class Node:
         await asyncio.to_thread(_remove_left_groups)
         try:
             await self._resources.records.keep_house(self._resources.environments)
+            await self._resources.checkpoints.sweep(self._resources.database)
         except DatabaseUnavailable as error:
             log.warning("%s", error)
 

@@ -132,6 +132,12 @@ class AttemptRepository(Protocol):
     ) -> None:
         """Write events and the spool position up to which they reach, in one transaction."""
 
+    async def copies_needed(self, attempt: int, folders: Collection[str]) -> Collection[str]:
+        """Return which of these checkpoints are to be copied into object storage."""
+
+    async def record_copy(self, attempt: int, folder: str) -> Sequence[str]:
+        """Note that a checkpoint's copy is complete. Return the checkpoints whose copies can be deleted."""
+
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         """Write the attempt's end."""
 

@@ -69,6 +69,10 @@ class Timing:
     """How often another process then tries it."""
     news: float = 2.0
     """How often a pruner gets the learning curves of trials that ended on other runners."""
+    upload: float = 1.0
+    """The least time between two copies of one training's checkpoints into object storage."""
+    upload_grace: float = 20.0
+    """How long the end of an attempt waits for the copies of its last checkpoints."""
     retry_first: float = 0.1
     """The first delay before a failed call is repeated; further delays double up to `retry_limit`."""
     retry_limit: float = 5.0

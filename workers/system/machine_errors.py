@@ -2,6 +2,11 @@
 
 import errno
 
+
+class StoreUnavailable(OSError):
+    """The artifact store does not answer."""
+
+
 MACHINE_ERRORS = frozenset(
     {
         errno.ENOENT,

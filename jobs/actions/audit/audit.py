@@ -8,19 +8,28 @@ from django.db import transaction
 from django.db.models import Max, Model
 
 from jobs import audit_chain, clock
+from jobs.actions import own_installation
 from jobs.audit_chain import GENESIS, HEAD_ID
 from jobs.errors import Conflict
-from jobs.models import AuditEvent, AuditHead, Project, User
+from jobs.models import AuditEvent, AuditHead, Project, User, WaitingAuditEvent
 from jobs.queries.audit import audit_anchors, audit_verification
 from jobs.queries.audit.audit_verification import SEAL, Sealed, Verification
 
 log = logging.getLogger(__name__)
+
+WAITING_FIELDS = ("time", "actor_id", "action", "target", "project_id", "detail")
+"""The fields that a row has before it is in the chain."""
+MOST_WAITING = 500
+"""How many rows are appended in one transaction."""
 
 
 def record(
     action: str, target: Model | str, *, by: User | None, project: Project | None = None, **detail: Any
 ) -> AuditEvent:
     """Append one row to the chain, in the caller's transaction: both happen or neither does.
+
+    A process without the secret key, such as a worker with a home of its own, leaves the row for a process
+    that has the key (`append_waiting`). The row that it returns is not in the chain and has no number.
 
     Args:
         action: subject and verb, such as `job.pause`.
@@ -43,11 +52,7 @@ def record(
         # One of them may have acted as this user.
         names = User.objects.filter(pk__in=by.login_issuers).order_by("username")
         detail["login_issuers"] = list(names.values_list("username", flat=True))
-    head = _locked_head()
-    # A head that is not authentic must not become so by the next row: it would hide that rows are missing.
-    authentic = audit_chain.is_authentic(head)
     event = AuditEvent(
-        number=head.number + 1,
         time=clock.now(),
         actor=by,
         action=action,
@@ -55,10 +60,35 @@ def record(
         project=project,
         # The hash must cover the values that the database will return, such as lists instead of tuples.
         detail=json.loads(json.dumps(detail, default=str)),
-        previous_hash=head.hash,
     )
-    _append_event(event, head, authentic=authentic)
+    if audit_chain.has_key():
+        _append(event)
+    else:
+        WaitingAuditEvent.objects.create(**{name: getattr(event, name) for name in WAITING_FIELDS})
     return event
+
+
+def append_waiting() -> int:
+    """Append the rows that processes without the secret key have left, oldest first. Return how many."""
+    if not audit_chain.has_key() or not WaitingAuditEvent.objects.exists():
+        return 0
+    with transaction.atomic():
+        # The head is locked first, as by every other row, so that two processes append none twice.
+        _locked_head()
+        waiting = list(WaitingAuditEvent.objects.order_by("pk")[:MOST_WAITING])
+        for row in waiting:
+            _append(AuditEvent(**{name: getattr(row, name) for name in WAITING_FIELDS}))
+        WaitingAuditEvent.objects.filter(pk__in=[row.pk for row in waiting]).delete()
+    return len(waiting)
+
+
+def _append(event: AuditEvent) -> None:
+    """Give an event its number and its hash, and append it."""
+    head = _locked_head()
+    # A head that is not authentic must not become so by the next row: it would hide that rows are missing.
+    authentic = audit_chain.is_authentic(head)
+    event.number, event.previous_hash = head.number + 1, head.hash
+    _append_event(event, head, authentic=authentic)
 
 
 def log_anchor() -> None:
@@ -115,6 +145,7 @@ def seal_chain(reason: str, *, by: User | None) -> Verification:
             previous_hash=head.hash,
         )
         _append_event(event, head, authentic=True)
+        own_installation.adopt_key()
     return verification
 
 

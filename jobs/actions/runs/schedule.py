@@ -18,6 +18,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, prefetch_related_
 
 from jobs import clock, queue
 from jobs.actions.job_locks import lock_root
+from jobs.actions.runs.checkpoint_preference import Holders, given_up_since_heartbeat
+from jobs.actions.runs.workers import WORKER_LEASE_SECONDS
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
@@ -116,6 +118,7 @@ def place_jobs() -> int:
     pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
     installing = cache(package_installs.running_installations)
     waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.sort_key)
+    holders = Holders((candidate.job, candidate.trials) for candidate in waiting)
     placed = 0
     for candidate in waiting:
         job = candidate.job
@@ -123,8 +126,10 @@ def place_jobs() -> int:
         worker = None
         try:
             suitable = pool.suitable(job)
-            worker = _freest_worker(suitable, job.slots)
+            worker = _choose_worker(candidate, suitable, holders)
             reason = _why_waiting(candidate, pool, suitable, used, running, installing)
+            if reason is None and worker is None:
+                reason = holders.why_wait(job, candidate.trials, [live.row for live in suitable])
         # A revision that no longer parses must not stop the other jobs.
         except ValueError as error:
             reason = _invalid_spec(error)
@@ -179,7 +184,9 @@ def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
     # Asked once a pass, and only if there is a job with code of users.
     minimum = cache(installation.sandbox_minimum)
     pools: dict[str, LivePool] = defaultdict(lambda: LivePool(minimum=minimum))
-    with_lease = Worker.objects.filter(lease_until__gt=clock.now())
+    now = clock.now()
+    silent = given_up_since_heartbeat(now, lease_seconds=WORKER_LEASE_SECONDS)
+    with_lease = Worker.objects.filter(~silent, lease_until__gt=now)
     for worker in with_lease.exclude(state__in=(Worker.State.LOST, Worker.State.GONE)):
         if worker.state == Worker.State.DRAINING:
             pools[worker.pool].draining += 1
@@ -275,6 +282,19 @@ def _why_at_quota(job: Job, used: dict[int | None, int]) -> str | None:
     if quota is not None and used[job.project_id] + job.slots > quota:
         return f"Project {job.project} uses {used[job.project_id]} of its {format_slots(quota)}."
     return quotas.why_disk_is_full(job.project)
+
+
+def _choose_worker(candidate: Candidate, suitable: list[LiveWorker], holders: Holders) -> LiveWorker | None:
+    """Return a worker with enough free slots: one that has the work's checkpoints, if there is one.
+
+    None also if the work waits for such a worker, which does not block the jobs behind it.
+    """
+    job, rows = candidate.job, [worker.row for worker in suitable]
+    near = holders.near(job, candidate.trials, rows)
+    worker = _freest_worker([worker for worker in suitable if worker.row.pk in near], job.slots)
+    if worker is not None or holders.why_wait(job, candidate.trials, rows) is not None:
+        return worker
+    return _freest_worker(suitable, job.slots)
 
 
 def _freest_worker(workers: list[LiveWorker], needed: int) -> LiveWorker | None:

@@ -1,7 +1,6 @@
 """Builds an attempt's task from its job's rows, with every input as a local file."""
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from jobs.actions.code import own_code
@@ -134,12 +133,32 @@ def spec_of(job: Job) -> ExperimentSpec:
     return job.revision.spec
 
 
-def checkpoint_folders(rows: Iterable[Checkpoint]) -> tuple[CheckpointFolder, ...]:
-    """Return the first few checkpoints' folders."""
+def checkpoint_folders(
+    rows: Iterable[Checkpoint], workers: Mapping[int, str] | None = None
+) -> tuple[CheckpointFolder, ...]:
+    """Return the folders from which a training may resume, newest first.
+
+    These are the newest checkpoints, and the newest one with a copy in object storage, if it is older.
+
+    Args:
+        rows: the training's checkpoints, newest first.
+        workers: the names of the workers that wrote them, by the number of the attempt.
+    """
+    newest = list(rows)
+    chosen = newest[:NEWEST_CHECKPOINTS]
+    if not any(row.stored for row in chosen):
+        chosen += [row for row in newest if row.stored][:1]
     root = store().checkpoint_root
     return tuple(
-        CheckpointFolder(folder=str(root / row.folder), manifest=row.manifest, step=row.step)
-        for row in islice(rows, NEWEST_CHECKPOINTS)
+        CheckpointFolder(
+            folder=str(root / row.folder),
+            manifest=row.manifest,
+            step=row.step,
+            epoch=row.epoch,
+            copied=row.stored is not None,
+            worker=(workers or {}).get(row.attempt, ""),
+        )
+        for row in chosen
     )
 
 

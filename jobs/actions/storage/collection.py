@@ -27,7 +27,7 @@ from django.db import connections, transaction
 from jobs import clock
 from jobs.actions import leases
 from jobs.actions.audit import audit
-from jobs.actions.storage import purge
+from jobs.actions.storage import checkpoint_copies, purge
 from jobs.errors import StaleFence
 from jobs.logged_errors import log_errors
 from jobs.models import Artifact, Job
@@ -59,7 +59,7 @@ class Collected:
     """Files without a reference that are still kept, because they were stored less than `GRACE` ago."""
     waiting_bytes: int = 0
     checkpoints: int = 0
-    """Folders whose jobs no longer exist."""
+    """Folders whose jobs no longer exist, and copies in object storage that no row names."""
     checkpoint_bytes: int = 0
     erased: int = 0
     """Files that were in the trash for `GRACE`."""
@@ -177,7 +177,7 @@ class _Run:
                     self.found.bytes += entry.bytes
 
     def _checkpoints(self) -> None:
-        """Delete the checkpoint folders that purged jobs left."""
+        """Delete the checkpoint folders that purged jobs left, and copies that no row names."""
         folders = {
             int(folder.name.removeprefix(JOB_FOLDER)): folder
             for folder in store().checkpoint_root.glob(f"{JOB_FOLDER}*")
@@ -190,6 +190,13 @@ class _Run:
                 self.found.checkpoint_bytes += _size_of(folders[key])
                 if not self.dry:
                     shutil.rmtree(folders[key], ignore_errors=True)
+        if (copies := store().checkpoint_copies) is not None:
+            left = checkpoint_copies.without_row(copies, before=self.before)
+            for folder, size in self._items_under_lease(left):
+                self.found.checkpoints += 1
+                self.found.checkpoint_bytes += size
+                if not self.dry:
+                    copies.erase(folder)
 
     def _trash(self) -> None:
         """Erase old files, and move those back that have a row again."""
@@ -225,21 +232,29 @@ def _size_of(folder: Path) -> int:
 
 
 class Background:
-    """Runs collections in a thread of the scheduler, which must not wait for a large store."""
+    """Runs collections in a thread of the scheduler, which must not wait for a large store.
 
-    def __init__(self, stop: Event, function: Callable[..., object] = collect) -> None:
-        self._stop, self._function = stop, function
+    Args:
+        stop: ends a run early when it is set.
+        function: one run.
+        name: of the thread.
+    """
+
+    def __init__(
+        self, stop: Event, function: Callable[..., object] = collect, *, name: str = "collection"
+    ) -> None:
+        self._stop, self._function, self._name = stop, function, name
         self._thread: Thread | None = None
 
     def __call__(self) -> None:
         """Start a run unless the previous one is still active."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = Thread(target=self._run, name="collection", daemon=True)
+            self._thread = Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
         try:
-            with log_errors(log, "the collection failed; the next run tries again"):
+            with log_errors(log, f"the {self._name} failed; the next run tries again"):
                 self._function(stop=self._stop)
         finally:
             connections.close_all()

@@ -1,4 +1,8 @@
-"""Removes checkpoints from which nothing will resume."""
+"""Removes checkpoints from which nothing will resume.
+
+Their folders are deleted here, and on each machine that has one by `workers.node.checkpoint_sweep`; their
+copies in object storage by `checkpoint_copies`.
+"""
 
 import random
 import time
@@ -65,19 +69,32 @@ def _thin_out(job: Job, deadline: float) -> int:
 
 
 def _superfluous_checkpoints(job: Job) -> list[Checkpoint]:
-    """List the checkpoints beyond the number that each execution keeps."""
+    """List the checkpoints beyond the number that each execution keeps.
+
+    The newest one with a copy in object storage is kept beside them: other machines can resume from no other.
+    """
     checkpoint_counts: dict[tuple[int | None, int | None], int] = {}
+    copied: set[tuple[int | None, int | None]] = set()
     superfluous = []
-    best = set(outcomes.best_trials(job, limit=BEST_TRIALS_KEPT).values_list("pk", flat=True))
+    best = best_trials(job)
     for checkpoint in job.checkpoints.kept().select_related("trial").order_by("-pk"):
         key = (checkpoint.trial_id, checkpoint.execution)
         checkpoint_counts[key] = checkpoint_counts.get(key, 0) + 1
-        if checkpoint_counts[key] > _number_to_keep(job, checkpoint, best):
+        number = number_to_keep(job, checkpoint, best)
+        is_newest_copy = checkpoint.stored is not None and key not in copied
+        if is_newest_copy:
+            copied.add(key)
+        if checkpoint_counts[key] > number and not (number and is_newest_copy):
             superfluous.append(checkpoint)
     return superfluous
 
 
-def _number_to_keep(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
+def best_trials(job: Job) -> set[int]:
+    """Return the keys of the trials that keep a checkpoint after their end."""
+    return set(outcomes.best_trials(job, limit=BEST_TRIALS_KEPT).values_list("pk", flat=True))
+
+
+def number_to_keep(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
     """Return how many of its newest checkpoints an execution keeps.
 
     Args:

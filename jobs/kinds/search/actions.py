@@ -15,6 +15,7 @@ from jobs.kinds.search.facts import SEARCH
 from jobs.kinds.search.payload import SearchPayload
 from jobs.messages.training import ExecutionPlan, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
+from jobs.queries.runs.earlier_trainings import EarlierTrainings, earlier_trainings
 from jobs.queries.search import baseline, learning_curves, outcomes, search_time
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.evaluation import Turn
@@ -40,12 +41,13 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
         search = outcomes.search_of(attempt.job)
         spec = spec_of(attempt.job).model_copy(update={"search": search})
         top = outcomes.top_rung(attempt.job)
+        earlier = earlier_trainings(attempt)
         return TrialTask(
             **common,
             spec=spec,
             objective=outcomes.objective_of(attempt.job),
             dataset=dataset_if_any(attempt.job),
-            trials=tuple(_trial_plan(trial, spec, top, attempt.job) for trial in trials),
+            trials=tuple(_trial_plan(trial, spec, top, attempt.job, earlier) for trial in trials),
             curves=learning_curves.curves_of_search(attempt.job),
         )
 
@@ -92,7 +94,9 @@ def _is_time_over(root: Job) -> bool:
 
 
 # `trial` is a Trial. Its type is Any because mypy does not know the attributes that `Prefetch` adds.
-def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None, root: Job) -> TrialPlan:
+def _trial_plan(
+    trial: Any, spec: ExperimentSpec, top: int | None, root: Job, earlier: EarlierTrainings
+) -> TrialPlan:
     """Return a trial's plan with its open executions as `todo` and its checkpoints as `kept`.
 
     The trial waits when a rung ends, except the highest, which ends at epoch `top`.
@@ -114,8 +118,9 @@ def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None, root: Job) ->
                 fold=execution.fold,
                 wants_baseline=baseline.is_wanted(root, Turn(execution.repeat, execution.fold)),
                 checkpoints=checkpoint_folders(
-                    row for row in trial.kept if row.execution == execution.number
+                    (row for row in trial.kept if row.execution == execution.number), earlier.workers
                 ),
+                earlier=earlier.of_training(trial.pk, execution.number),
             )
             for execution in trial.todo
         ),

@@ -12,6 +12,7 @@ from jobs.kinds.train.payload import TrainPayload, TrainResult
 from jobs.messages.training import TrainTask
 from jobs.models import Attempt, Checkpoint, Job, User
 from jobs.queries.runs import steps
+from jobs.queries.runs.earlier_trainings import earlier_trainings
 from jobs.queries.search import outcomes, retraining
 from jobs.queries.search.retraining import Shortfall
 from jobs.spec.experiment import ExperimentSpec
@@ -25,6 +26,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         """Return the task: the spec with the trial's values, and the checkpoints from which it can resume."""
         job = attempt.job
         root = job.parent or job
+        earlier = earlier_trainings(attempt)
         return TrainTask(
             **common,
             spec=apply_values(spec_of(job), job.payload.hyperparameters()),
@@ -32,7 +34,10 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             retrain=steps.effective_spec(root).after.retrain,
             objective=retraining.objective_of(job),
             model_name=f"m{job.pk}",
-            resume=checkpoint_folders(Checkpoint.objects.kept().filter(job=job).order_by("-pk")),
+            resume=checkpoint_folders(
+                Checkpoint.objects.kept().filter(job=job).order_by("-pk"), earlier.workers
+            ),
+            earlier=earlier.of_training(),
         )
 
     def on_done(self, job: Job, result: TrainResult) -> None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from jobs import audit_chain
 from jobs.audit_chain import GENESIS, HEAD_ID
-from jobs.models import AuditEvent, AuditHead
+from jobs.models import AuditEvent, AuditHead, WaitingAuditEvent
 from jobs.queries.audit import audit_anchors
 from jobs.queries.audit.audit_anchors import Anchor, ReleaseChanged
 from jobs.spec.base import Frozen
@@ -276,17 +276,24 @@ class _Verifier:
 
     def _valid(self) -> Verification:
         message = f"The audit chain is valid: {self._rows} rows."
+        waiting = _describe_waiting()
         if self._seal is None or self._sealed is None:
-            return Verification(ChainState.VALID, message, self._rows)
+            return Verification(ChainState.VALID, message, self._rows, notes=waiting)
         when = f"{self._seal.time:%Y-%m-%d %H:%M} UTC"
         note = (
             f"Row {self._seal.pk} sealed the {self._sealed.rows} rows before it on {when} "
             f"({self._sealed.reason}). Before, the result was: {self._sealed.message}"
         )
         if self._sealed.accepted:
-            return Verification(ChainState.VALID, message, self._rows, notes=(note,))
+            return Verification(ChainState.VALID, message, self._rows, notes=(note, *waiting))
         message = f"The audit chain was broken before the upgrade on {when}: {self._sealed.message}"
         return Verification(ChainState.UNVERIFIED, message, self._rows, row=self._sealed.row)
+
+
+def _describe_waiting() -> tuple[str, ...]:
+    """Return a note about rows that are not in the chain yet."""
+    count = WaitingAuditEvent.objects.count()
+    return (f"{count} more rows, from workers without the key, wait for the scheduler.",) if count else ()
 
 
 def _read_head() -> AuditHead | None:

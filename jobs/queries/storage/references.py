@@ -77,6 +77,7 @@ NOT_REFERRING: dict[str, str] = {
     "Trial.rungs": "numbers",
     "Trial.values": "hyperparameters; digests are in the revision",
     "TrialDecision.saw": "numbers",
+    "WaitingAuditEvent.detail": "a record that does not need the files",
     "Worker.devices": "devices",
     "Worker.info": "versions",
 }

@@ -87,4 +87,6 @@ def test_a_checkpoint_of_other_trees_is_not_continued(bundled: dict[str, Dataset
     _, result, report = trained(dataset, tmp_path / "resumed", resume=resumed)
     assert result.history == whole.history
     assert not report.of("resumed")
-    assert "begins again" in report.of("log")[-1][0][0]
+    [((code, sentence), _)] = report.of("warning")
+    assert code == "restarted"
+    assert "begins again at epoch 1, although it had reached epoch 5: the trees differ" in sentence

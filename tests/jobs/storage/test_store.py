@@ -10,11 +10,12 @@ import pytest
 from jobs.store import LocalStore, ObjectStore, StoredFile
 
 
-@pytest.fixture(params=["local", "object"])
+@pytest.fixture(params=["local", "memory", "file"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> LocalStore | ObjectStore:
     if request.param == "local":
         return LocalStore(tmp_path / "store")
-    return ObjectStore(f"memory://{tmp_path}", tmp_path / "cache")
+    place = tmp_path.with_name(f"{tmp_path.name}-objects")
+    return ObjectStore(f"{request.param}://{place}", tmp_path / "cache")
 
 
 def test_a_file_that_was_enlarged_after_its_check_is_refused_without_reading_it(

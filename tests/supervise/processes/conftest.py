@@ -68,10 +68,10 @@ ROOT = Path(__file__).resolve().parents[3]
 class NodeProcess:
     """`python -m workers.node` with short intervals and fake runners."""
 
-    def __init__(self, log: Path, **environment: str) -> None:
+    def __init__(self, log: Path, name: str = "node", **environment: str) -> None:
         self.log = log
         self.process = subprocess.Popen(
-            argv_dying_with_parent([sys.executable, "-m", "workers.node", "--slots", "2", "--name", "node"]),
+            argv_dying_with_parent([sys.executable, "-m", "workers.node", "--slots", "2", "--name", name]),
             cwd=ROOT,
             env=os.environ
             | {

@@ -1,7 +1,10 @@
 from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
+from jobs.actions.own_installation import require_own_installation
+from jobs.errors import ForeignInstallation
 from webapp.ops import ports
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -25,9 +28,17 @@ class Command(BaseCommand):
             home.create()
         except OpsError as error:
             raise CommandError(str(error)) from error
-        if migrate:
-            url = ports.url(host, ports.port_of(listener))
-            for line in prepare(home, url, self.stdout.write):
-                self.stdout.write(line)
+        try:
+            if migrate:
+                url = ports.url(host, ports.port_of(listener))
+                for line in prepare(home, url, self.stdout.write):
+                    self.stdout.write(line)
+            else:
+                require_own_installation(signs=True)
+        except (OpsError, ForeignInstallation) as error:
+            raise CommandError(str(error)) from error
+        # It starts without a database, too, and answers as soon as there is one.
+        except DatabaseError as error:
+            self.stderr.write(f"The installation was not compared with the database: {error}")
         listener.set_inheritable(True)
         exec_command(web_argv(listener.fileno()))

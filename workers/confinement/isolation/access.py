@@ -230,10 +230,11 @@ def exclusive(locks: Path) -> Iterator[None]:
 
 def _share_contents(folder: Path, group: int) -> None:
     """Open everything inside a folder to the runners' group and to this service."""
-    if acl.inherits(folder):
-        return
     subjects = {acl.group(group): acl.ALL, acl.user(os.geteuid()): acl.ALL}
-    # The present contents were written before runners had users of their own.
+    if acl.inherits(folder, subjects):
+        return
+    # The present contents were written before runners had users of their own, or by runners of another
+    # machine, whose group has another id.
     for path, is_folder in _contents(folder):
         with contextlib.suppress(OSError):
             for subject, rights in subjects.items():

@@ -69,16 +69,25 @@ def rights(path: Path) -> Mapping[Key, int]:
 
 
 def inherit(path: Path, subjects: Mapping[Key, int]) -> None:
-    """Have all files that are created below a folder from now on give these rights."""
-    entries = {Key(_OWNER): ALL, Key(_OWNING_GROUP): 0, Key(_OTHERS): 0, **subjects}
+    """Have all files that are created below a folder from now on give these rights, beside earlier ones."""
     with _open_no_follow(path) as descriptor:
+        entries = {Key(_OWNER): ALL, Key(_OWNING_GROUP): 0, Key(_OTHERS): 0}
+        entries |= _inherited(descriptor) | dict(subjects)
         os.setxattr(descriptor, _DEFAULT, _encode(entries))
 
 
-def inherits(path: Path) -> bool:
-    """Return whether `inherit` was called for a folder."""
+def inherits(path: Path, subjects: Mapping[Key, int]) -> bool:
+    """Return whether `inherit` was called for a folder with these rights."""
     with _open_no_follow(path) as descriptor:
-        return _DEFAULT in os.listxattr(descriptor)
+        return subjects.items() <= _inherited(descriptor).items()
+
+
+def _inherited(descriptor: int) -> Entries:
+    """Return the entries for users and groups that new files in a folder get."""
+    if _DEFAULT not in os.listxattr(descriptor):
+        return {}
+    entries = _decode(os.getxattr(descriptor, _DEFAULT))
+    return {key: granted for key, granted in entries.items() if key.kind in (_USER, _GROUP)}
 
 
 def _change(path: Path, change: Callable[[Entries], object]) -> None:
@@ -108,6 +117,10 @@ def _read(descriptor: int) -> Entries:
             raise
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         return {Key(_OWNER): mode >> 6 & 7, Key(_OWNING_GROUP): mode >> 3 & 7, Key(_OTHERS): mode & 7}
+    return _decode(stored)
+
+
+def _decode(stored: bytes) -> Entries:
     entries = _ENTRY.iter_unpack(stored[_VERSION.size :])
     return {Key(kind, subject): granted for kind, granted, subject in entries if kind != _MASK}
 

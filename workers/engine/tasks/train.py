@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jobs.messages.task import required
+from jobs.messages.task import EarlierTraining, required
 from jobs.messages.training import Choice, Measured, TrainTask
 from jobs.spec.sections import monitors
 from workers.engine.arrays import Array
@@ -39,6 +39,7 @@ from workers.engine.training.prepare import (
     predict_batch_size,
     prepare,
 )
+from workers.engine.training.restart import report_restart
 
 
 def run(task: TrainTask, report: Report) -> dict[str, Any]:
@@ -81,6 +82,8 @@ class _TrainRun:
                 base_models.features_of(spec.model),
             )
         newest = checkpoint.newest_intact(self._task.resume)
+        if newest is None:
+            report_restart(self._report, self._task.earlier, self._task.resume)
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.
         snapshot = None if newest is None else checkpoint.read(Path(newest.folder))
         if snapshot is not None and snapshot.state["extra"]["phase"] == RETRAIN_PHASE:
@@ -159,10 +162,9 @@ class _TrainRun:
         tracked = (snapshot.state["best"] or {}).get("metric", self._monitors.best.metric)
         if tracked == self._monitors.best.metric:
             return snapshot
-        self._report.log(
-            f"the checkpoint has the best epoch by {tracked}, not by {self._monitors.best.metric}: "
-            "the training begins again"
-        )
+        reason = f"its checkpoint has the best epoch by {tracked}, not by {self._monitors.best.metric}"
+        earlier = self._task.earlier or EarlierTraining(epoch=snapshot.state["epoch"])
+        report_restart(self._report, earlier, self._task.resume, reason=reason)
         return None
 
     def _warn_if_cut_short(self, result: TrainingResult) -> None:

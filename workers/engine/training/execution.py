@@ -26,6 +26,7 @@ from workers.engine.training.model_cache import ModelCache
 from workers.engine.training.plan import EvaluationSet, TrainingPlan, TrainingResult
 from workers.engine.training.prepare import Prepared, check_metric_name, check_monitor
 from workers.engine.training.progress import TrialProgress
+from workers.engine.training.restart import report_restart
 from workers.engine.training.training import Training
 
 
@@ -220,6 +221,8 @@ class Execution:
         """Return the snapshot to resume from; None starts at the first epoch."""
         newest = checkpoint.newest_intact(self.plan.checkpoints)
         if newest is None:
+            name = f"Execution {self.plan.execution} of trial {self.context.trial.number}"
+            report_restart(self.context.report, self.plan.earlier, self.plan.checkpoints, name=name)
             return None
         snapshot = checkpoint.read(Path(newest.folder))
         self.context.report.log(

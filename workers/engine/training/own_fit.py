@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 
+from jobs.messages.task import EarlierTraining
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.search import Objective
 from workers.engine.arrays import Array
@@ -40,6 +41,7 @@ from workers.engine.training.fit_results import (
 )
 from workers.engine.training.loops import FitLoop, Loop, predict_in_batches
 from workers.engine.training.plan import TrainingPlan, TrainingResult
+from workers.engine.training.restart import report_restart
 from workers.engine.training.training import REQUEST_INTERVAL, Training
 from workers.engine.training.training_state import snapshot_of
 
@@ -101,7 +103,9 @@ class OwnFitTraining(Training):
             self._plan.extra = {**resume.state["extra"]}
             super().start(resume)
         elif resume is not None:
-            self._plan.report.log("fit is one call, which cannot be continued: the training begins again")
+            earlier = EarlierTraining(epoch=resume.state["epoch"])
+            reason = "fit is one call, which cannot be continued"
+            report_restart(self._plan.report, earlier, (), reason=reason)
 
     @property
     def model(self) -> Any:

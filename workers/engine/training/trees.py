@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from jobs.messages.task import EarlierTraining
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import head_units
 from jobs.spec.templates.trees import TreesArgs
@@ -32,6 +33,7 @@ from workers.engine.training.hooks import EpochHook
 from workers.engine.training.loops import Loop
 from workers.engine.training.plan import EvaluationSet, TrainingPlan
 from workers.engine.training.prepare import Prepared, sample_weights
+from workers.engine.training.restart import report_restart
 from workers.engine.training.training import Training
 from workers.engine.training.training_state import TrainingState, restore_progress, snapshot_of
 from workers.engine.training.tree_loop import TreeLoop, flat
@@ -183,7 +185,9 @@ class TreeTraining(Training):
         if checkpoint.weights_digest(self._current_weights()) == snapshot.weights:
             return True
         # Another version of scikit-learn, for example.
-        self._plan.report.log("the trees differ from those of the checkpoint: the training begins again")
+        earlier = EarlierTraining(epoch=snapshot.state["epoch"])
+        reason = "the trees differ from those of the checkpoint"
+        report_restart(self._plan.report, earlier, (), reason=reason)
         self._trees.begin_again()
         return False
 

@@ -20,6 +20,7 @@ from workers.supervise.attempt.runner_turn import RunnerTurn
 from workers.supervise.attempt.stop_request import StopRequest
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import Assignment
+from workers.supervise.checkpoints.uploads import CheckpointUploads
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.event_validation import EventValidator
 from workers.supervise.events.quota_watch import QuotaWatch
@@ -40,6 +41,7 @@ class AttemptSupervisor:
             assignment, node, self._calls, self._stop_request, self.lease, self._ending, self.end
         )
         self._packages: Installed | None = None
+        self._uploads: CheckpointUploads | None = None
 
     @property
     def ended(self) -> bool:
@@ -73,6 +75,8 @@ class AttemptSupervisor:
         except Exception as error:  # noqa: BLE001
             ending = AttemptEnd.from_error(error)
         self.end(ending)
+        if self._uploads is not None:
+            await self._uploads.finish(ending)
         await self._calls.finish(ending)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         await self._turn.remove_work()
@@ -109,6 +113,7 @@ class AttemptSupervisor:
         recording = asyncio.create_task(recorder.run())
         recording.add_done_callback(self._on_recorded)
         sharing = asyncio.create_task(quotas.follow_events())
+        uploading = self._start_uploads(folder, recorder)
         try:
             if gpus.warning:
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=gpus.warning))
@@ -119,11 +124,25 @@ class AttemptSupervisor:
             await recording
         finally:
             sharing.cancel()
+            uploading.cancel()
             recording.cancel()
+            # An upload that was under way is given back, and made again before the end is written.
+            await asyncio.wait([uploading])
             spool.close()
             if self._packages is not None:
                 self._packages.release()
         return self._ending.result()
+
+    def _start_uploads(self, folder: Path, recorder: EventRecorder) -> "asyncio.Task[None]":
+        """Begin to copy the checkpoints that the database has, if other machines need copies."""
+        node = self._node
+        if node.copies is None:
+            return asyncio.create_task(asyncio.sleep(0))
+        self._uploads = CheckpointUploads(
+            self.assignment.attempt, node.copies, node.repository, node.timing, folder, recorder.add
+        )
+        recorder.on_checkpoints = self._uploads.add
+        return asyncio.create_task(self._uploads.run())
 
     async def _install_packages(self, task: Task, recorder: EventRecorder) -> Task | None:
         """Install the task's packages; return the task, or None if the run has ended."""

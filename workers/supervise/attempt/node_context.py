@@ -7,6 +7,7 @@ from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.memory import in_memory_bytes
 from workers.supervise.attempt.packages import Packages
 from workers.supervise.attempt_repository import AttemptRepository
+from workers.supervise.checkpoints.channel import CopyChannel
 from workers.supervise.limits.limits import TaskLimits
 from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.pool.runner_pool import RunnerPool
@@ -41,5 +42,7 @@ class NodeContext:
     """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""
+    copies: CopyChannel | None = None
+    """Moves checkpoints to and from other machines; None if these have the same folder of checkpoints."""
     sandbox_gpus: SandboxGpus = field(default_factory=lambda: SandboxGpus({}))
     """The GPUs for runs with user code."""

@@ -2,7 +2,7 @@
 
 The steps, in this order:
 
-1. `load`: the repository downloads the input files;
+1. `load`: the input files are downloaded, and the checkpoints that other machines have written;
 2. `with_interpreters`: the interpreters with the packages for its code;
 3. `with_compile_cache`: the folder for compiled programs;
 4. `with_failures`, after the packages are installed: models whose packages cannot be;
@@ -16,13 +16,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.messages.task import ModelWithCode, Task, with_checkpoints, with_inputs
+from jobs.messages.task import EarlierTraining, ModelWithCode, Task, with_checkpoints, with_inputs
+from jobs.messages.training import TrainTask, TrialPlan, TrialTask
 from workers.confinement.environments.failures import BuildFailed
 from workers.confinement.isolation.access import RunnerAccess
 from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.packages import Packages
 from workers.supervise.attempt_repository import Assignment
+from workers.supervise.checkpoints.fetching import Training, fetch_checkpoints
 from workers.supervise.pool.runner_sandbox import Sandbox
 
 WORK = "work"
@@ -41,16 +43,46 @@ async def load(assignment: Assignment, node: NodeContext, calls: DatabaseCalls, 
     Raises:
         BuildFailed: the packages for its code cannot be installed.
         SandboxRefused: this machine offers no sandbox that is strong enough for its code.
+        StoreUnavailable: a checkpoint cannot be downloaded now.
     """
     threads = node.threads_per_slot * assignment.slots
     task = await calls.repeat(
         lambda: node.repository.task_for(assignment.attempt, folder=folder / WORK, threads=threads)
     )
+    if node.copies is not None:
+        task = with_reasons(task, await fetch_checkpoints(task, node.copies))
     if node.packages is not None:
         task = await with_interpreters(task, node.packages)
     task = await with_compile_cache(task, assignment, node)
     (folder / WORK).mkdir(mode=0o700, exist_ok=True)
     return task
+
+
+def with_reasons(task: Task, reasons: Mapping[Training, str]) -> Task:
+    """Return a task whose trainings have the reasons why they cannot resume."""
+    if isinstance(task, TrainTask):
+        return task.model_copy(update={"earlier": _earlier(task.earlier, reasons.get((0, 0)))})
+    if not isinstance(task, TrialTask) or not reasons:
+        return task
+    return task.model_copy(
+        update={"trials": tuple(_trial_with_reasons(trial, reasons) for trial in task.trials)}
+    )
+
+
+def _trial_with_reasons(trial: TrialPlan, reasons: Mapping[Training, str]) -> TrialPlan:
+    executions = tuple(
+        plan.model_copy(
+            update={"earlier": _earlier(plan.earlier, reasons.get((trial.number, plan.execution)))}
+        )
+        for plan in trial.executions
+    )
+    return trial.model_copy(update={"executions": executions})
+
+
+def _earlier(earlier: EarlierTraining | None, reason: str | None) -> EarlierTraining | None:
+    if earlier is None or reason is None:
+        return earlier
+    return earlier.model_copy(update={"reason": reason})
 
 
 async def with_interpreters(task: Task, packages: Packages) -> Task:

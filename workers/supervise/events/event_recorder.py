@@ -71,6 +71,8 @@ class EventRecorder:
         self.acknowledged = 0
         self.notify_runner: Callable[[Recorded], None] | None = None
         """Sends the runner the names of its recorded checkpoints; None while there is no runner."""
+        self.on_checkpoints: Callable[[Sequence[CheckpointCommitted]], None] | None = None
+        """Receives checkpoints once they are in the database."""
 
     def add(self, event: RunnerEvent) -> None:
         """Append a supervisor's event to the spool. Raises OSError when the disk is full."""
@@ -130,7 +132,10 @@ class EventRecorder:
         with contextlib.suppress(OSError):
             self._spool.discard(batch.end)
         # Only after the commit: the runner may delete older checkpoints once it knows of these.
-        folders = tuple(event.folder for event in events if isinstance(event, CheckpointCommitted))
+        committed = [event for event in events if isinstance(event, CheckpointCommitted)]
+        folders = tuple(event.folder for event in committed)
+        if committed and self.on_checkpoints is not None:
+            self.on_checkpoints(committed)
         if folders and self.notify_runner is not None:
             self.notify_runner(Recorded(folders=folders))
         self._unchecked += size

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 
 from jobs.messages.control import Recorded
 from jobs.runner_files import open_regular, opened_parent
+from workers.confinement.isolation import acl
 from workers.confinement.isolation.access import RunnerAccess
 
 NOTE = "checkpoints"
@@ -34,10 +35,12 @@ class RunnerCheckpoints:
     Attributes:
         root: the folder with all checkpoints.
         place: the runner's folder.
+        group: the group of the runners that have users of their own.
     """
 
     root: Path
     place: Path
+    group: int | None = None
 
     @classmethod
     def create(cls, job: Path, runner: Path, access: RunnerAccess | None) -> "RunnerCheckpoints":
@@ -59,7 +62,7 @@ class RunnerCheckpoints:
             access.grant(place)
         else:
             place.mkdir(mode=0o700, parents=True)
-        return cls(job.parent, place)
+        return cls(job.parent, place, None if access is None else access.group)
 
     def recorded(self, control: Recorded) -> Recorded:
         """Return the message with paths below this folder, which is all that the runner knows."""
@@ -92,6 +95,9 @@ class RunnerCheckpoints:
             for name in os.listdir(opened):  # noqa: PTH208  of an open folder
                 with _unless_full():
                     _link(self.root, relative, name, opened, place)
+                    # Runners of another machine, which has written it, may have another group.
+                    if self.group is not None:
+                        acl.grant(place / name, acl.group(self.group), acl.READ)
         return str(place)
 
     def close(self) -> None:
