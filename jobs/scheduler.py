@@ -7,18 +7,18 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Event
+from threading import Event, Thread
 
 import redis
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 
 from jobs import hints
 from jobs.actions import leases
 from jobs.actions.audit import audit
 from jobs.actions.data import datasets, resumable_uploads
 from jobs.actions.registry import promotions, traffic
-from jobs.actions.runs import attempt_end, pipeline, schedule, workers
+from jobs.actions.runs import attempt_end, pipeline, reachability, schedule, workers
 from jobs.actions.storage import collection, retention
 from jobs.fetching.launcher import Launcher
 from jobs.queries.runs.health import SCHEDULER_LEASE
@@ -30,6 +30,7 @@ FRESH_SECONDS = 1.0
 """Within this time, a lease need not be renewed again."""
 IDLE_SECONDS = 0.5
 SWEEP_SECONDS = 2.0
+PRESENCE_SECONDS = 2.0
 RETENTION_SECONDS = 30.0
 TRAFFIC_SECONDS = 60.0
 BUNDLED_DATA_SECONDS = 3600.0
@@ -59,6 +60,34 @@ def sweep() -> None:
     workers.mark_lost()
     attempt_end.reap()
     promotions.expire_due()
+
+
+class Presence:
+    """Records from a thread that the database can be reached.
+
+    A pass over many jobs may take longer than what counts as a break.
+    """
+
+    def __init__(self, stop: Event) -> None:
+        self._stop = stop
+        self._thread = Thread(target=self._run, name="presence", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def join(self, seconds: float) -> None:
+        """Wait until the thread ends."""
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while not self._stop.wait(PRESENCE_SECONDS):
+            try:
+                reachability.record()
+            except (DatabaseError, InterfaceError) as error:
+                log.debug("database unavailable: %s", error)
+                connections.close_all()
+        connections.close_all()
 
 
 class HintListener:
@@ -113,6 +142,8 @@ def run(stop: Event) -> None:
     listener = HintListener()
     collecting = collection.Background(stop)
     fetching = Launcher()
+    presence = Presence(stop)
+    presence.start()
     periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.remove_superfluous),
@@ -140,6 +171,7 @@ def run(stop: Event) -> None:
             close_old_connections()
         listener.wait(IDLE_SECONDS)
     collecting.join(5)
+    presence.join(5)
     with suppress(DatabaseError, InterfaceError):
         fetching.stop()
     with suppress(DatabaseError, InterfaceError):

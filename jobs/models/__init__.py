@@ -13,7 +13,7 @@ from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.fetch import Credential, Fetch
 from jobs.models.idempotency import IdempotencyKey
-from jobs.models.installation import InstallationSettings, Lease
+from jobs.models.installation import InstallationSettings, Lease, Reachability
 from jobs.models.job import Job
 from jobs.models.logins import LoginAttempts, LoginLink
 from jobs.models.metric import MetricChunk, MetricSeries
@@ -67,6 +67,7 @@ __all__ = [
     "PackageSet",
     "Project",
     "PromotionRequest",
+    "Reachability",
     "RecordedPackages",
     "RegisteredModel",
     "ReleaseRecord",

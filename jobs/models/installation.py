@@ -27,3 +27,13 @@ class Lease(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} by {self.holder}"
+
+
+class Reachability(models.Model):
+    """Since when the database could be reached. There is one row, or none yet."""
+
+    since = models.DateTimeField(help_text="since when schedulers have reached the database without a break")
+    seen = models.DateTimeField(help_text="when a scheduler last reached the database")
+
+    def __str__(self) -> str:
+        return f"reached from {self.since} to {self.seen}"

@@ -18,6 +18,7 @@ from jobs.queries.search.external_search import external_payload
 from jobs.queries.search.script_reports import TrialName, reported_values
 from jobs.spec.external_search import ExternalSearch
 from jobs.spec.formats.reading import FormatError
+from tests.jobs.yard import let_leases_expire
 from tests.people import People
 from tests.present import present
 
@@ -37,6 +38,7 @@ UNREADABLE: dict[str, Any] = {
 
 @pytest.fixture
 def search(people: People) -> Job:
+    let_leases_expire()
     return opened(people)
 
 

@@ -2,7 +2,10 @@
 
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from jobs.actions.runs import attempt_end, attempts, pipeline, schedule, submit, workers
 from jobs.actions.search import suggest
@@ -18,6 +21,7 @@ from jobs.models import (
     Job,
     Membership,
     Project,
+    Reachability,
     Revision,
     Trial,
     User,
@@ -94,7 +98,14 @@ def make_yard() -> Yard:
     version = DatasetVersion.objects.create(
         dataset=dataset, number=1, state="ready", table=table, digest="a" * 64, profile_json=PROFILE
     )
+    let_leases_expire()
     return Yard(owner, project, version)
+
+
+def let_leases_expire() -> None:
+    """Let the database have been reachable for long, so that an expired lease ends its attempt at once."""
+    hour = timedelta(hours=1)
+    Reachability.objects.create(pk=1, since=timezone.now() - hour, seen=timezone.now() + hour)
 
 
 class PretendWorker:

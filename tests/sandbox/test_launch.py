@@ -1,13 +1,16 @@
 """Starting commands in a sandbox, and finding the levels of a machine."""
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import psutil
 import pytest
 
 from jobs.messages.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
@@ -104,6 +107,26 @@ def test_a_run_uses_folders_that_are_opened_to_its_user_by_access_lists(
         assert stored.read_text() == "weights"
     finally:
         access.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("level", ROOTS)
+def test_of_a_signal_to_all_processes_only_the_run_takes_notice(
+    level: Level, cases: Cases, owner: Owner | None, folder: Path
+) -> None:
+    cases.require("root", level)
+    script = "trap 'echo asked; exit 3' TERM; echo begins; while :; do sleep 0.05; done"
+    with launch.launch_at(
+        level, request(folder), ["sh", "-c", script], owner=owner, streams=PIPES
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begins\n"
+        outside = psutil.Process(process.pid)
+        # As Slurm and service managers do. The processes outside end with the run, and not before.
+        for member in [outside, *outside.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                member.send_signal(signal.SIGTERM)
+        assert output(process)[:2] == (3, "asked\n")
 
 
 def test_a_missing_folder_is_named_before_anything_starts(folder: Path, owner: Owner | None) -> None:

@@ -93,6 +93,9 @@ class FakeRepository:
     async def assigned(self) -> Sequence[Assignment]:
         return [Assignment(attempt=pk, job=1, root=1) for pk in self.scripts]
 
+    async def decline_assigned(self) -> None:
+        self._check()
+
     async def claim(self, attempt: int) -> bool:
         return attempt in self.scripts
 
@@ -164,6 +167,9 @@ class FakeRepository:
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         self._check()
         self.endings[attempt] = ending
+
+    def close(self) -> None:
+        return
 
     def _check(self) -> None:
         if self.fault is not None:

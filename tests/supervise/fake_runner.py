@@ -35,13 +35,23 @@ class FakeRunner:
     def __init__(self, descriptor: int) -> None:
         self.pipe = os.fdopen(descriptor, "wb", buffering=0)
         self.starts: list[str] = []
+        self.busy = False
         self.why: str | None = None
         self.more = threading.Event()
         self.ballast: list[bytes] = []
         self.recorded: list[str] = []
         self.limits: dict[str, Any] | None = None
         self.model: Any = None
+        signal.signal(signal.SIGTERM, self.on_sigterm)
         threading.Thread(target=self.listen, daemon=True).start()
+
+    def on_sigterm(self, *_: object) -> None:
+        """Yield like a real runner, with a checkpoint; without a task, end."""
+        if self.busy:
+            self.why = "stop"
+        else:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def listen(self) -> None:
         for line in sys.stdin:
@@ -75,7 +85,9 @@ class FakeRunner:
             self.more.clear()
             task = json.loads(Path(self.starts.pop()).read_text())
             self.send("started", record={"pid": os.getpid()})
+            self.busy = True
             self.run(task)
+            self.busy = False
 
     def run(self, task: dict[str, Any]) -> None:
         try:

@@ -40,6 +40,9 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     from django.conf import settings  # once the module is named
 
+    from webapp.ops.database_pool import use_pool
+
+    use_pool()
     protocol = limited(
         LimitedHttpProtocol,
         max_connections=settings.TRAINYARD_MAX_CONNECTIONS,

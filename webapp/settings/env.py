@@ -67,6 +67,18 @@ def secret_key(home_folder: Path) -> str:
     return key
 
 
+# Seconds and tries; `tcp_user_timeout` is in milliseconds. By default the driver waits for a machine that
+# vanished for a quarter of an hour, or for ever.
+SILENCE = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+"""Options of PostgreSQL's driver that end a connection to a server that became silent."""
+
+
 def database(home_folder: Path) -> dict[str, object]:
     """Return Django's database settings from `TRAINYARD_DATABASE_URL`; by default SQLite in the home."""
     url = os.environ.get("TRAINYARD_DATABASE_URL") or f"sqlite:///{home_folder / 'trainyard.sqlite3'}"
@@ -76,16 +88,17 @@ def database(home_folder: Path) -> dict[str, object]:
     if parts.scheme in ("postgres", "postgresql"):
         # As in libpq: `?host=` names a socket folder, `?sslmode=` and others go to the driver.
         options = dict(parse_qsl(parts.query))
+        host = unquote(parts.hostname or options.pop("host", ""))
         return {
             "ENGINE": "django.db.backends.postgresql",
             "NAME": unquote(parts.path.lstrip("/")),
             "USER": unquote(parts.username or ""),
             "PASSWORD": unquote(parts.password or ""),
-            "HOST": unquote(parts.hostname or options.pop("host", "")),
+            "HOST": host,
             "PORT": str(parts.port or ""),
-            # Django refuses a pool together with connections of its own that stay open.
+            # A pool, which only the web server has, refuses connections that stay open.
             "CONN_MAX_AGE": 0,
-            "OPTIONS": {"pool": {"min_size": 1, "max_size": 12}, **options},
+            "OPTIONS": {**SILENCE, **options},
         }
     raise ImproperlyConfigured(f"TRAINYARD_DATABASE_URL={url!r}: give sqlite:///path or postgres://…")
 

@@ -54,7 +54,8 @@ class Chief:
         """Run a function in the database thread. It is retried here, because scripts do not retry."""
         while True:
             try:
-                return await self._database.call(function)
+                # Without a timeout: a call that is repeated while it may still take effect would count twice.
+                return await self._database.call(function, timeout=None)
             except DatabaseUnavailable as error:
                 log.warning("the database is unavailable: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)

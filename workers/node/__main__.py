@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from workers.node import sandbox_levels
     from workers.node.node import run_node
     from workers.node.node_folder import WorkerNameInUse
+    from workers.node.recovery import CannotRecover
     from workers.node.settings import read_settings
     from workers.system.environment import secret_values
 
@@ -38,13 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(state.level == "shared")
     # Runners do not get these values, but the output of a program may still contain one: logs are masked.
     secrets = secret_values(os.environ) | {django_settings.SECRET_KEY}
+    status = 1
     try:
         asyncio.run(run_node(settings, secrets=secrets))
-    except (WorkerNameInUse, NotPrivate) as error:
-        sys.exit(str(error))
+        status = 0
+    except (WorkerNameInUse, NotPrivate, CannotRecover) as error:
+        sys.stderr.write(f"{error}\n")
+    except Exception:
+        logging.getLogger(__name__).exception("the worker ends with an error")
     logging.shutdown()
+    sys.stderr.flush()
     # A normal exit joins all threads, and one of them may still wait for an unreachable database.
-    os._exit(0)
+    os._exit(status)
 
 
 if __name__ == "__main__":

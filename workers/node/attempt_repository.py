@@ -17,16 +17,13 @@ from jobs.queries.search import learning_curves
 from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
 from jobs.store import StoredFile, store
-from workers.node.db_threads import DatabaseThread
+from workers.node.db_threads import CALL_TIMEOUT_SECONDS, DatabaseThread
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import (
     Assignment,
     DatabaseUnavailable,
     StoredArtifact,
 )
-
-# Above SQLite's busy timeout: a call that takes longer hangs on a connection that was lost silently.
-CALL_TIMEOUT_SECONDS = 30.0
 
 
 class DatabaseAttemptRepository:
@@ -41,6 +38,11 @@ class DatabaseAttemptRepository:
         self._renew_timeout = renew_timeout
         self._renewals, self._writes = DatabaseThread("renew"), DatabaseThread("write")
         self._claims, self._inputs = DatabaseThread("claim"), DatabaseThread("inputs")
+
+    def close(self) -> None:
+        """End the threads, after the calls that they have."""
+        for thread in (self._renewals, self._writes, self._claims, self._inputs):
+            thread.close()
 
     async def assigned(self) -> Sequence[Assignment]:
         rows = await self._claims.call(
@@ -57,6 +59,11 @@ class DatabaseAttemptRepository:
             for row in rows
         ]
 
+    async def decline_assigned(self) -> None:
+        await self._claims.call(
+            lambda: attempt_end.decline_assigned(self._worker_id), timeout=self._renew_timeout
+        )
+
     async def claim(self, attempt: int) -> bool:
         row = await self._claims.call(
             lambda: attempts.claim(attempt, worker_id=self._worker_id), timeout=CALL_TIMEOUT_SECONDS
@@ -70,7 +77,9 @@ class DatabaseAttemptRepository:
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         # Without a timeout: it downloads the input files, which may be large.
-        return await self._inputs.call(lambda: tasks.task_for(attempt, folder=folder, threads=threads))
+        return await self._inputs.call(
+            lambda: tasks.task_for(attempt, folder=folder, threads=threads), timeout=None
+        )
 
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         await self._writes.call(

@@ -32,16 +32,23 @@ class HeldAttempts:
         return list(self._supervisors)
 
     async def claim_assigned(self) -> None:
-        """Claim and start the attempts that are assigned to this worker."""
-        if self.draining or self._disk_shortage() is not None:
+        """Claim and start the attempts that are assigned to this worker; while it drains, decline them."""
+        if self.draining:
+            await self._node.repository.decline_assigned()
+            return
+        if self._disk_shortage() is not None:
             return
         for assignment in await self._node.repository.assigned():
             # Measured before the claim: the database may start the lease at any time during the call.
             claimed_at = time.monotonic()
-            if assignment.attempt not in self._supervisors and await self._node.repository.claim(
-                assignment.attempt
-            ):
+            if await self._claim(assignment.attempt):
                 self._start(assignment, claimed_at)
+
+    async def _claim(self, attempt: int) -> bool:
+        # `drain` may have been called since the attempts were listed.
+        if self.draining or attempt in self._supervisors:
+            return False
+        return await self._node.repository.claim(attempt)
 
     def _start(self, assignment: Assignment, claimed_at: float) -> None:
         supervisor = AttemptSupervisor(assignment, self._node, claimed_at=claimed_at)
@@ -69,19 +76,26 @@ class HeldAttempts:
                 log.warning("attempt %s is no longer held by this worker", attempt)
                 supervisor.end(AttemptEnd.stale())
 
-    def end_expired_leases(self) -> None:
-        """End every run whose lease was not renewed in time, before another worker may start it."""
+    def check_leases(self) -> None:
+        """Suspend runs whose leases may have expired, before another worker may start them; resume others."""
         now = time.monotonic()
         for attempt, supervisor in self._supervisors.items():
-            if now > supervisor.lease_valid_until and not supervisor.ended:
-                log.error("the lease of attempt %s could not be renewed in time; ending its run", attempt)
-                supervisor.end(AttemptEnd.lease_lost())
+            if supervisor.ended or not supervisor.lease.check(now):
+                continue
+            if supervisor.lease.suspended:
+                log.error("attempt %s is suspended: its lease could not be renewed in time", attempt)
+            else:
+                log.warning("attempt %s continues after a renewal of its lease", attempt)
 
     def drain(self) -> None:
         """Claim nothing more, and ask all runners to write a checkpoint and yield."""
         self.draining = True
         for supervisor in self._supervisors.values():
             supervisor.drain()
+
+    def close(self) -> None:
+        """End the threads that call the database for these attempts."""
+        self._node.repository.close()
 
     def end_all(self, ending: AttemptEnd) -> None:
         for supervisor in self._supervisors.values():

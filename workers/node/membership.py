@@ -32,6 +32,7 @@ from workers.node.held_attempts import HeldAttempts
 from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.node_folder import NodeFolder
+from workers.node.recovery import CannotRecover, RecoveryWatch
 from workers.node.runner_isolation import COMPILE_CACHES, isolate
 from workers.node.settings import NodeSettings
 from workers.node.standby_manager import EnvironmentHistory, StandbyManager
@@ -220,6 +221,8 @@ class Membership:
         )
         self._warm_memory = WarmMemory()
         self.lost = asyncio.Event()
+        self._recovery = RecoveryWatch(self._timing)
+        self._failure: Exception | None = None
 
     def handle_hint(self, hint: Hint) -> None:
         """React to a hint at once instead of at the next poll."""
@@ -234,7 +237,19 @@ class Membership:
                 self.consumer.canary_received(token)
 
     async def run(self) -> None:
-        """Run all loops until cancelled."""
+        """Run all loops until cancelled.
+
+        Raises:
+            CannotRecover: the database answers other processes, but not this one.
+        """
+        try:
+            await self._run_loops()
+        except* CannotRecover as group:
+            self._failure = group.exceptions[0]
+        if self._failure is not None:
+            raise self._failure
+
+    async def _run_loops(self) -> None:
         async with asyncio.TaskGroup() as loops:
             loops.create_task(self.consumer.run(), name="consumer")
             for step, seconds, wake in (
@@ -245,14 +260,22 @@ class Membership:
                 backoff = Backoff(self._timing.retry_first, min(self._timing.retry_limit, seconds))
                 loops.create_task(repeat(step, seconds, wake, backoff))
             loops.create_task(self._watch_leases())
+            loops.create_task(self._recovery.run())
             loops.create_task(
                 self._resources.standby_manager.run(draining=lambda: self.attempts.draining),
                 name="standby_manager",
             )
 
+    async def leave(self) -> None:
+        """Take nothing new from now on, before the runs are asked to yield: their work must not come back."""
+        self.attempts.draining = True
+        try:
+            await self.attempts.claim_assigned()
+        except DatabaseUnavailable as error:
+            log.warning("the worker could not be marked as draining yet: %s", error)
+
     async def deregister(self) -> None:
         """Record that the worker is gone. If that fails, its lease expires."""
-        self.suggestions.close()
         try:
             await self._resources.database.call(
                 lambda: workers.mark_as_gone(self.worker_id), timeout=self._timing.renew_patience
@@ -260,12 +283,17 @@ class Membership:
         except DatabaseUnavailable as error:
             log.warning("the worker could not deregister: %s", error)
 
+    def close(self) -> None:
+        """End the threads of this worker id, so that their connections to the database are closed."""
+        self.attempts.close()
+        self.suggestions.close()
+
     async def _watch_leases(self) -> None:
-        # A loop of its own, without database calls: a slow renewal must not delay the end of a run whose
-        # lease has expired.
+        # A loop of its own, without database calls: a slow renewal must not delay the suspension of a run
+        # whose lease has expired.
         while True:
             await asyncio.sleep(self._timing.watch)
-            self.attempts.end_expired_leases()
+            self.attempts.check_leases()
 
     async def _heartbeat(self) -> None:
         devices, info = self._resources.inventory.devices(), self._info()
@@ -277,6 +305,7 @@ class Membership:
             lambda: workers.heartbeat(self.worker_id, devices=devices, info=info),
             timeout=self._timing.renew_patience,
         )
+        self._recovery.succeeded()
         # A drain ends with `deregister`, after which the row no longer counts as registered.
         if not registered and not self.attempts.draining:
             self.lost.set()

@@ -59,9 +59,9 @@ class Node:
         self._draining, self._killed = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT. A second signal does not wait for checkpoints."""
+        """Run until SIGTERM or SIGINT. A second Ctrl-C does not wait for checkpoints."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
+            asyncio.get_running_loop().add_signal_handler(number, self._on_signal, number)
         # Before the node registers: a task must not start beside an orphan that holds its device.
         await self._clean_up_after_crashes()
         await asyncio.to_thread(self._resources.isolate)
@@ -106,6 +106,7 @@ class Node:
             for task in (running, *ends):
                 task.cancel()
             await asyncio.wait([running, *ends])
+            membership.close()
             self._membership = None
 
     async def _register(self) -> int | None:
@@ -123,6 +124,7 @@ class Node:
         log.info(
             "shutting down; waiting for the checkpoints of %d runs", len(membership.attempts.attempt_ids)
         )
+        await membership.leave()
         membership.attempts.drain()
         empty = asyncio.create_task(membership.attempts.wait_until_empty(self._timing.grace + KILL_SECONDS))
         killed = asyncio.create_task(self._killed.wait())
@@ -142,14 +144,17 @@ class Node:
         membership.attempts.end_all(AttemptEnd.stale())
         if not await membership.attempts.wait_until_empty(KILL_SECONDS):
             membership.attempts.abandon()
-        membership.suggestions.close()
 
     def _on_hint(self, hint: hints.Hint) -> None:
         if self._membership is not None:
             self._membership.handle_hint(hint)
 
-    def _on_signal(self) -> None:
-        (self._killed if self._draining.is_set() else self._draining).set()
+    def _on_signal(self, number: signal.Signals) -> None:
+        # A manager may send SIGTERM to all processes of a service, and the supervisor of this one another.
+        # Who cannot wait sends SIGKILL.
+        if self._draining.is_set() and number == signal.SIGINT:
+            self._killed.set()
+        self._draining.set()
 
     async def _clean_up_after_crashes(self) -> None:
         """Kill orphaned runners that dead nodes left, and end their attempts before the leases expire."""

@@ -29,9 +29,10 @@ class Suggestions:
             task.add_done_callback(lambda _task: self._answering.pop(job_id, None))
 
     def close(self) -> None:
-        """Cancel the answers under way."""
+        """Cancel the answers under way, and end the thread."""
         for task in self._answering.values():
             task.cancel()
+        self._database.close()
 
     async def _answer(self, job_id: int) -> None:
         try:

@@ -1,9 +1,9 @@
 """Sets the kernel's limits for this process. Any process may lower its own, whichever user it has."""
 
 import resource
-from pathlib import Path
 
 from jobs.messages.control import ProcessLimits
+from workers.system.memory_limit import data_bytes
 
 # Seconds of CPU time between SIGXCPU, which names the limit, and SIGKILL.
 CPU_GRACE = 5
@@ -21,7 +21,7 @@ def apply(limits: ProcessLimits) -> None:
     _lower(resource.RLIMIT_FSIZE, limits.file_bytes)
     _lower(resource.RLIMIT_CORE, 0)
     # The data segment, not the address space, of which JAX reserves far more than it uses.
-    if (allocated := _data_bytes()) is not None:
+    if (allocated := data_bytes()) is not None:
         _lower(resource.RLIMIT_DATA, allocated + limits.memory)
     if limits.threads is not None:
         _lower(resource.RLIMIT_NPROC, limits.threads)
@@ -33,12 +33,3 @@ def _lower(limit: int, soft: int, hard: int | None = None) -> None:
     if present != resource.RLIM_INFINITY:
         soft, hard_limit = min(soft, present), min(hard_limit, present)
     resource.setrlimit(limit, (soft, hard_limit))
-
-
-def _data_bytes() -> int | None:
-    """Return the bytes that `RLIMIT_DATA` counts; None if the system does not report them."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except FileNotFoundError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:")), None)

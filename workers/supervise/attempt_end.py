@@ -124,9 +124,11 @@ class AttemptEnd:
 
     @classmethod
     def lease_lost(cls) -> Self:
-        """The lease was not renewed in time; the run ended before another worker may start it."""
+        """The lease was not renewed in time, and the run could not be suspended until it is."""
         return cls(
-            Outcome.LOST, "lease_lost", "The worker lost contact with the database and stopped the run."
+            Outcome.LOST,
+            "lease_lost",
+            "The worker lost contact with the database. The run could not be suspended and was ended.",
         )
 
     @classmethod

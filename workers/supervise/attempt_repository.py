@@ -66,6 +66,9 @@ class AttemptRepository(Protocol):
     async def assigned(self) -> Sequence[Assignment]:
         """Return the attempts that are assigned to this worker and not claimed yet."""
 
+    async def decline_assigned(self) -> None:
+        """Let the worker get no further attempts, and have those placed elsewhere that it has not claimed."""
+
     async def claim(self, attempt: int) -> bool:
         """Claim the attempt; return False if it was ended or reassigned meanwhile."""
 
@@ -131,3 +134,6 @@ class AttemptRepository(Protocol):
 
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         """Write the attempt's end."""
+
+    def close(self) -> None:
+        """End the repository's threads, after the calls that they have."""

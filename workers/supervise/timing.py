@@ -39,6 +39,8 @@ class Timing:
     """How often an attempt asks for its share of its project's quota of events a second."""
     grace: float = 30.0
     """Time from the request to yield until the runner is killed."""
+    same_signal: float = 1.0
+    """How long after a runner's yield a signal to this process counts as the cause."""
     nag: float = 2.0
     """How often the request to yield is repeated: a runner that starts a task drops earlier requests."""
     silence: float = 60.0
@@ -61,6 +63,10 @@ class Timing:
     """Time without a new task until a standby is started on a busy machine, too."""
     idle_forkserver: float = 900.0
     """A fork server takes about 250 MB, and saves 2 to 3 s at each start of a runner."""
+    unanswered: float = 60.0
+    """Time without an answer from the database until another process tries it."""
+    probe: float = 20.0
+    """How often another process then tries it."""
     news: float = 2.0
     """How often a pruner gets the learning curves of trials that ended on other runners."""
     retry_first: float = 0.1

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import tarfile
 import unicodedata
 import zipfile
@@ -34,7 +35,12 @@ END_OF_TAR = bytes(512)
 ARCHIVES = (*ZIP, GZIP, b"7z\xbc\xaf'\x1c", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ\x00", b"(\xb5/\xfd")
 """The first bytes of archives and compressed files."""
 _DRIVE = re.compile(r"^[A-Za-z]:")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_DIRECTION = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""They let a name look like another one: its end is then drawn before its middle."""
+_CENTRAL_HEADER = b"PK\x01\x02"
+"""Begins each entry of a zip archive's directory, which has the lengths of its three texts at byte 28."""
+_HEADER_BYTES, _LENGTHS_AT = 46, 28
 
 
 class BadArchive(ValueError):
@@ -85,36 +91,54 @@ class ArchiveFile(NamedTuple):
 
 
 class _LimitedReads(io.FileIO):
-    """A file that refuses to read more than `limit` bytes at once; None has no limit."""
+    """A file that refuses to read more than `limit` bytes at once, or a directory of more entries.
+
+    None has no limit.
+    """
 
     limit: int | None = None
+    entries: int | None = None
 
     def read(self, size: int | None = -1, /) -> bytes:
         left = os.fstat(self.fileno()).st_size - self.tell()
         size = left if size is None or size < 0 else min(size, left)
         if self.limit is not None and size > self.limit:
             raise BadArchive(f"it lists too many files: its directory has more than {self.limit:,} bytes")
-        return super().read(size) or b""
+        body = super().read(size) or b""
+        # Before `ZipFile` makes an object of each entry, which has ten times as many bytes.
+        if self.entries is not None and _count_entries(body) > self.entries:
+            raise BadArchive(f"the archive has more than {self.entries:,} files and folders")
+        return body
+
+
+def _count_entries(directory: bytes) -> int:
+    """Return how many entries a zip archive's directory has; 0 for other bytes."""
+    count = place = 0
+    while directory.startswith(_CENTRAL_HEADER, place) and place + _HEADER_BYTES <= len(directory):
+        place += _HEADER_BYTES + sum(struct.unpack_from("<3H", directory, place + _LENGTHS_AT))
+        count += 1
+    return count
 
 
 @contextlib.contextmanager
-def open_zip(path: Path, *, directory_bytes: int) -> Iterator[zipfile.ZipFile]:
+def open_zip(path: Path, *, directory_bytes: int, entries: int) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive, and close it at the block's end.
 
     Args:
         path: the file.
         directory_bytes: the archive directory's maximum size. `ZipFile` reads the directory at once,
             and needs about ten times its size in memory.
+        entries: the most files and folders that it may list.
 
     Raises:
-        BadArchive: the directory is larger.
+        BadArchive: the directory is larger, or lists more.
         zipfile.BadZipFile: it is not an archive, or its directory is damaged.
     """
     with _LimitedReads(path) as file:
         # `ZipFile` itself finds the directory, so no second parser can disagree with it about the size.
-        file.limit = max(directory_bytes, COMMENT_BYTES)
+        file.limit, file.entries = max(directory_bytes, COMMENT_BYTES), entries
         with zipfile.ZipFile(file) as archive:
-            file.limit = None
+            file.limit = file.entries = None
             yield archive
 
 
@@ -140,6 +164,8 @@ def safe_path(name: str, where: str = " in the archive") -> str:
         raise BadArchive(f"a name{where} has {len(name):,} characters; at most {MAX_NAME} are read")
     if _CONTROL.search(name):
         raise BadArchive(f"{excerpt!r}{where} has control characters in its name")
+    if _DIRECTION.search(name):
+        raise BadArchive(f"{excerpt!r}{where} has characters in its name that change the direction of text")
     if path.startswith("/") or _DRIVE.match(path):
         raise BadArchive(f"{excerpt!r}{where} has an absolute name")
     parts = PurePosixPath(path).parts
@@ -223,9 +249,9 @@ class Archive:
         with contextlib.ExitStack() as stack:
             with _damage("zip"):
                 size = self.limits.entries * DIRECTORY_BYTES_PER_FILE
-                archive = stack.enter_context(open_zip(self.path, directory_bytes=size))
+                opened = open_zip(self.path, directory_bytes=size, entries=self.limits.entries)
+                archive = stack.enter_context(opened)
             entries = archive.infolist()
-            self._check_count(len(entries))
             named_entries = [
                 (entry, name) for entry in entries if (name := self._check_entry(_zip_entry(entry)))
             ]

@@ -35,6 +35,26 @@ def die_with_parent(parent: int, signal_number: int = signal.SIGKILL) -> None:
         )
 
 
+GROUP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""The signals that a service manager, Slurm or a terminal sends to all processes of a service at once."""
+
+
+def ignore_group_signals() -> None:
+    """Leave it to the process that supervises this one to react to them.
+
+    It lets runs write a checkpoint first. A process between it and a run must not end before, because the run
+    would end with it. Programs that this process executes inherit it: see `accept_group_signals`.
+    """
+    for number in GROUP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def accept_group_signals() -> None:
+    """Undo `ignore_group_signals` in a process that has inherited it."""
+    for number in GROUP_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def lead_group_of_session() -> None:
     """Leave the parent's process group, but not its session.
 

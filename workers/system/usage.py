@@ -99,6 +99,10 @@ class ProcessTree:
         self._used += used
         return Usage(100.0 * cores, memory, self._used, len(processes))
 
+    def pids(self) -> list[int]:
+        """Return the present processes."""
+        return [process.pid for process in self._present()]
+
     def _present(self) -> list[psutil.Process]:
         try:
             if self._processes is not None:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from jobs import clock, hints
 from jobs.actions.isolation import for_each
 from jobs.actions.job_locks import lock_root, locked_with_root
-from jobs.actions.runs import results
+from jobs.actions.runs import reachability, results
 from jobs.actions.runs.kind_actions import JobError
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
@@ -25,6 +25,10 @@ WORKER_DIED: JobError = {
 DIED_BEFORE: JobError = {
     "code": "unclaimed",
     "message": "The worker process was killed before it claimed the attempt.",
+}
+DECLINED: JobError = {
+    "code": "unclaimed",
+    "message": "The worker was shutting down; the work is placed on another one.",
 }
 LEFT_OPEN: JobError = {
     "code": "left_open",
@@ -189,18 +193,22 @@ def _requeue_job(job: Job, attempt: Attempt, error: JobError | None) -> None:
 def reap(job: Job | None = None) -> int:
     """End the attempts whose lease has expired and queue their work again.
 
+    A lease counts only the time in which the database could be reached.
+
     Args:
         job: ends only this job's attempts.
 
     Returns:
         How many attempts were ended.
     """
+    reachability.record()
     expired = _expired_attempts() if job is None else _expired_attempts().filter(job=job)
     return for_each(expired, _reap_attempt, on_error=_abandon_attempt)
 
 
 def _expired_attempts() -> QuerySet[Attempt]:
-    return Attempt.objects.open().filter(lease_until__lt=clock.now())
+    now = clock.now()
+    return Attempt.objects.open().filter(reachability.long_enough(now), lease_until__lt=now)
 
 
 def _reap_attempt(expired: Attempt) -> bool:
@@ -240,6 +248,23 @@ def declare_lost(worker_id: int, *, name: str, pid: int) -> None:
 def _end_with_worker(attempt: Attempt) -> None:
     error = WORKER_DIED if attempt.state == AttemptState.RUNNING else DIED_BEFORE
     finish(attempt.pk, Outcome.LOST, error=error)
+
+
+def decline_assigned(worker_id: int) -> None:
+    """Place nothing more on a worker that shuts down, and place its unclaimed attempts again.
+
+    The worker repeats the call until it has ended: an attempt may be placed, or an administrator enable the
+    worker, at the same moment.
+    """
+    Worker.objects.filter(pk=worker_id, state=Worker.State.UP).update(state=Worker.State.DRAINING)
+    for_each(Attempt.objects.filter(worker_id=worker_id, state=AttemptState.ASSIGNED), _decline)
+
+
+def _decline(assigned: Attempt) -> None:
+    with transaction.atomic():
+        rows = Attempt.objects.filter(pk=assigned.pk, state=AttemptState.ASSIGNED)
+        if rows.select_for_update(no_key=True).exists():
+            finish(assigned.pk, Outcome.LOST, error=DECLINED)
 
 
 def _abandon_attempt(attempt: Attempt, cause: Exception) -> None:

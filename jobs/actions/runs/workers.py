@@ -6,6 +6,7 @@ from django.db import transaction
 
 from jobs import clock, hints
 from jobs.actions.audit import audit
+from jobs.actions.runs import reachability
 from jobs.models import User, Worker
 
 WORKER_LEASE_SECONDS = 15.0
@@ -53,7 +54,8 @@ def mark_as_gone(worker_id: int) -> None:
 
 def mark_lost() -> None:
     """Mark the workers whose lease has expired as lost."""
-    expired = Worker.objects.filter(state__in=LIVE, lease_until__lt=clock.now())
+    now = clock.now()
+    expired = Worker.objects.filter(reachability.long_enough(now), state__in=LIVE, lease_until__lt=now)
     expired.update(state=Worker.State.LOST)
 
 

@@ -29,6 +29,10 @@ from workers.system import archives
         ("a/" * 11 + "x.png", "is inside of more than 10 folders"),
         ("a/" + "x" * 600, "at most 500 are read"),
         ("a/x\n.png", "has control characters"),
+        ("a/x\x9b31m.png", r"x\x9b31m.png' in the archive has control characters"),
+        ("a/x\u2028.png", "has control characters"),
+        ("a/x\u202egnp.exe", r"x\u202egnp.exe' in the archive has characters in its name that change"),
+        ("a/\u2066x\u2069.png", "change the direction of text"),
     ],
 )
 @pytest.mark.parametrize("pack", [zipped, tarred])
@@ -197,3 +201,33 @@ def test_a_name_that_is_no_unicode_is_read(tmp_path: Path) -> None:
             entry.size = len(body)
             archive.addfile(entry, io.BytesIO(body))
     assert "r\ufffd" in read(tmp_path, path)[0].class_labels
+
+
+def test_letters_of_all_scripts_and_joined_signs_are_ordinary_names() -> None:
+    for name in (
+        "a/\u05e9\u05dc\u05d5\u05dd.png",
+        "a/\u0646\u0645\u06cc\u200c\u062f.png",
+        "a/9.41\u202fAM.png",
+    ):
+        assert archives.safe_path(name) == name
+
+
+def test_an_archive_of_too_many_files_is_refused_before_its_entries_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "many.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(11):
+            archive.writestr(f"{number}.png", b"")
+    with archives.open_zip(path, directory_bytes=1000, entries=11) as archive:
+        assert len(archive.infolist()) == 11
+
+    def read_entry(self: object, *_: object) -> None:
+        raise AssertionError("an entry was read")
+
+    monkeypatch.setattr(zipfile.ZipInfo, "__init__", read_entry)
+    with (
+        pytest.raises(archives.BadArchive, match="more than 10 files and folders"),
+        archives.open_zip(path, directory_bytes=1000, entries=10),
+    ):
+        pass

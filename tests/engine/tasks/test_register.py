@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from workers.engine.errors import BadModel
+from workers.engine.models import size_limit
 from workers.engine.models.size_limit import check_budget
 from workers.engine.models.untrusted import scan
 
@@ -126,6 +127,20 @@ def test_a_row_that_would_need_gigabytes_is_rejected(tmp_path: Path, form: Any) 
     path = save(tmp_path, form)
     with pytest.raises(BadModel, match="values a row; at most 268,435,456 are accepted"):
         check_budget(path, scan(path))
+
+
+def test_a_model_whose_inputs_need_more_memory_than_is_left_is_refused_before_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = keras.Input((1 << 10, 1 << 15))
+    path = tmp_path / "wide.keras"
+    keras.Model(inputs, keras.layers.Reshape((1 << 15, 1 << 10))(inputs)).save(path)
+    assert path.stat().st_size < 20_000
+    scanned = scan(path)
+    check_budget(path, scanned)
+    monkeypatch.setattr(size_limit, "bytes_left", lambda: 1 << 30)
+    with pytest.raises(BadModel, match=r"33,554,432 values a row.* needs about 2 GiB of memory, but 1 GiB"):
+        check_budget(path, scanned)
 
 
 def test_a_lambda_is_rejected(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from jobs import clock
 from jobs.actions.data import profiles
 from jobs.actions.people import quotas
-from jobs.actions.runs import attempt_end, attempts, control, schedule
+from jobs.actions.runs import attempt_end, attempts, control, schedule, workers
 from jobs.errors import QuotaReached, StaleFence
 from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Project, Worker
@@ -68,6 +68,23 @@ def test_a_renewal_returns_desired_states_and_omits_ended_attempts(
     assert attempts.renew(worker.row.pk, [attempt.pk]) == {}
     job.refresh_from_db()
     assert job.state == "stopped"
+
+
+def test_a_worker_that_shuts_down_gets_nothing_and_keeps_what_it_runs(
+    job: Job, installation: Yard, worker: PretendWorker
+) -> None:
+    schedule.place_jobs()
+    (offered,) = attempts.assigned_to(worker.row.pk)
+    attempt_end.decline_assigned(worker.row.pk)
+    assert attempts.assigned_to(worker.row.pk) == []
+    job.refresh_from_db()
+    assert (job.state, job.restarts, Attempt.objects.get(pk=offered.pk).outcome) == ("retrying", 0, "lost")
+    schedule.place_jobs()
+    assert Attempt.objects.count() == 1, "its own attempt does not come back"
+    workers.enable(Worker.objects.get(pk=worker.row.pk), by=installation.owner)
+    running = placed(worker)
+    attempt_end.decline_assigned(worker.row.pk)
+    assert attempts.renew(worker.row.pk, [running.pk]) == {running.pk: "running"}
 
 
 def test_events_are_numbered_without_gap_and_carry_their_attempt(job: Job, worker: PretendWorker) -> None:

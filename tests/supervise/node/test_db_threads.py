@@ -10,8 +10,9 @@ from unittest.mock import Mock
 import pytest
 from django.db import OperationalError
 
+from tests.supervise.conftest import until
 from workers.node import hints
-from workers.node.db_threads import DatabaseThread
+from workers.node.db_threads import DatabaseThread, abandoned_calls
 from workers.node.disk import disk_shortage
 from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.limits.stall_detector import StallDetector
@@ -43,6 +44,54 @@ async def test_a_hanging_call_is_abandoned_and_later_calls_run() -> None:
         await database.call(gate.wait, timeout=0.05)
     assert await database.call(lambda: "next") == "next"
     gate.set()
+    await until(lambda: abandoned_calls() == 0)
+    database.close()
+
+
+async def test_the_connection_of_an_abandoned_call_is_closed_when_the_call_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed_in: list[str] = []
+    connection, gate = Mock(), threading.Event()
+    connection.close.side_effect = lambda: closed_in.append(threading.current_thread().name)
+    monkeypatch.setattr("workers.node.db_threads.connection", connection)
+    database = DatabaseThread("abandoned")
+    calls = [database.call(gate.wait, timeout=0.05) for _ in range(3)]
+    refused = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(error, DatabaseUnavailable) for error in refused)
+    assert abandoned_calls() == 1, "the calls behind it were in the same thread"
+    gate.set()
+    await until(lambda: abandoned_calls() == 0)
+    # Threads of other tests may end at the same time.
+    assert [name for name in closed_in if name.startswith("abandoned")] == ["abandoned_0"]
+    database.close()
+
+
+async def test_calls_that_never_end_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.node.db_threads.MAX_ABANDONED", 2)
+    database, gate = DatabaseThread("test"), threading.Event()
+    for _ in range(2):
+        with pytest.raises(DatabaseUnavailable, match="within"):
+            await database.call(gate.wait, timeout=0.05)
+    with pytest.raises(DatabaseUnavailable, match="2 earlier calls still wait"):
+        await database.call(lambda: "next")
+    gate.set()
+    await until(lambda: abandoned_calls() == 0)
+    assert await database.call(lambda: "next") == "next"
+    database.close()
+
+
+async def test_a_closed_thread_closes_its_connection_and_the_next_call_starts_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection = Mock()
+    monkeypatch.setattr("workers.node.db_threads.connection", connection)
+    database = DatabaseThread("test")
+    first = await database.call(threading.current_thread)
+    database.close()
+    await until(lambda: connection.close.called)
+    assert await database.call(threading.current_thread) is not first
+    database.close()
 
 
 async def test_hints_arrive_and_invalid_datagrams_are_ignored(tmp_path: Path) -> None:

@@ -79,6 +79,9 @@ async def test_forked_runners_have_their_imports_and_their_own_sessions(pool: Ru
             "has": ["jaxlib", "pyarrow", "pandas"],
             "parent": server,
         }
+    # A signal to all processes of the service is for the worker: runners would end with their fork server.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(server, number)
     # So do the processes of models with code, beside a task with the same environment.
     starter = await pool.sandbox_starter(KEY.environment)
     assert isinstance(starter, SandboxForks)

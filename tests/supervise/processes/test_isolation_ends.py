@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from tests.supervise.conftest import Bench
-from tests.supervise.processes.conftest import UIDS, isolate
+from tests.supervise.processes.conftest import ROOT, UIDS, isolate
 from tests.supervise.processes.test_isolation import needs_capabilities, needs_mounts, reported
 from workers.confinement.isolation import acl, check, users
 from workers.confinement.isolation.access import Isolation, RunnerAccess, clean_up
@@ -127,6 +128,62 @@ def test_workers_that_start_at_the_same_time_do_not_disturb_each_other(
     isolate(folders)
     assert len(scratch) == 2
     assert not any(folder.exists() for folder in (*scratch[0], *scratch[1]))
+
+
+OTHER_NAMESPACE = """
+import os, sys
+from pathlib import Path
+from workers.confinement.isolation.users import lock
+os.unshare(os.CLONE_NEWNET)
+user = lock(Path(sys.argv[1]), int(sys.argv[2]))
+print(user is not None, flush=True)
+user is None or user.claim.record_home()
+sys.stdin.read()
+"""
+
+
+def locked_in_another_network(locks: Path, uid: int) -> subprocess.Popen[str]:
+    """Start a process that claims an id for a home, as in a container with a network of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", OTHER_NAMESPACE, str(locks), str(uid)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+
+
+@needs_mounts
+def test_an_id_is_claimed_by_one_home_of_the_machine_also_in_another_network(tmp_path: Path) -> None:
+    uid = UIDS.last - 1
+    with locked_in_another_network(tmp_path / "other", uid) as other:
+        assert other.stdout is not None and other.stdin is not None
+        assert other.stdout.readline() == "True\n"
+        assert lock(tmp_path / "ours", uid) is None
+        other.stdin.close()
+        other.wait(30)
+    free = lock(tmp_path / "ours", uid)
+    assert free is not None
+    free.release()
+
+
+@needs_mounts
+def test_processes_of_another_home_are_left_alone_and_their_id_is_not_used(tmp_path: Path) -> None:
+    uid = UIDS.last - 2
+    with locked_in_another_network(tmp_path / "other", uid) as other:
+        assert other.stdin is not None
+        other.stdin.close()
+        other.wait(30)
+    left = subprocess.Popen(["sleep", "60"], user=uid, extra_groups=())
+    try:
+        ours = RunnerUsers(UidRange(uid - 1, uid), tmp_path / "ours")
+        with pytest.raises(OSError, match="in use"):
+            ours.claim()
+        assert left.poll() is None
+        # The home that had the id last may end the processes that are left.
+        claimed = RunnerUsers(UidRange(uid - 1, uid), tmp_path / "other").claim()
+        assert left.wait(30) == -signal.SIGKILL
+        claimed.release()
+    finally:
+        left.kill()
+        left.wait()
 
 
 @needs_capabilities

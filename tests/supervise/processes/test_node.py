@@ -1,9 +1,11 @@
 """The node as a process: a real database, real signals, fake runners."""
 
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from django.conf import settings
 
@@ -78,6 +80,31 @@ def test_a_node_that_shuts_down_ends_its_runs_without_counting_a_restart(
     assert Worker.objects.get().state == "gone"
     assert {a.error["code"] for a in Attempt.objects.filter(outcome="lost") if a.error} == {"drained"}
     assert not job.trials.exclude(restarts=0).exists()
+
+
+def test_a_signal_to_all_processes_lets_runs_write_their_checkpoints_and_nothing_comes_back(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=2000)
+    node = nodes()
+    schedule_until(lambda: Checkpoint.objects.exists(), job)
+    count = Attempt.objects.count()
+    service = [*psutil.Process(node.process.pid).children(recursive=True), psutil.Process(node.process.pid)]
+    # As `scancel` and service managers do; the runners are the first, which is the worst order. Then the
+    # supervisor of the node, which got it as well, sends it again.
+    for process in [*service, service[-1]]:
+        process.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + 90
+    while node.process.poll() is None:
+        assert time.monotonic() < deadline
+        run_scheduler(job)
+        time.sleep(CHECK_INTERVAL)
+    assert node.process.returncode == 0
+    assert Worker.objects.get().state == "gone"
+    lost = Attempt.objects.filter(outcome="lost")
+    assert {attempt.error["code"] for attempt in lost if attempt.error} == {"drained"}
+    assert not job.trials.exclude(restarts=0).exists()
+    assert Attempt.objects.count() == count, "nothing was placed on the worker that drains"
 
 
 def test_pause_and_resume_keep_every_point(yard: Yard, nodes: Callable[..., NodeProcess]) -> None:

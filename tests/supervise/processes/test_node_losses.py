@@ -2,13 +2,16 @@
 
 import os
 import signal
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from jobs.models import Attempt, Checkpoint, Worker
 from jobs.queries.runs import events as event_log
@@ -56,6 +59,63 @@ def test_runners_die_with_their_node_and_the_next_node_resumes(
     causes = {(attempt.error or {}).get("code") for attempt in Attempt.objects.filter(outcome="lost")}
     # On a slow machine the leases expire before the next node reports its predecessor's death.
     assert causes & {"worker_died", "lease_expired"}
+
+
+def is_stopped(process: psutil.Process) -> bool:
+    return bool(process.status() == psutil.STATUS_STOPPED)
+
+
+@contextmanager
+def database_away() -> Iterator[None]:
+    """Let no other process write until the block ends."""
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        yield
+
+
+SHORT_LEASE = {"TRAINYARD_NODE_LEASE_MARGIN": "13", "TRAINYARD_NODE_RENEW_PATIENCE": "0.5"}
+"""A run is suspended two seconds after the last renewal that succeeded."""
+
+
+def test_a_run_outlasts_an_outage_of_the_database_suspended(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=200)
+    node = nodes(**SHORT_LEASE)
+    schedule_until(lambda: Checkpoint.objects.count() > 3, job)
+    runners = node.runners
+    with database_away():
+        wait_for(lambda: all(map(is_stopped, runners)))
+    schedule_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert points(job) == {(t, e): list(range(1, 201)) for t in (1, 2) for e in (1, 2)}
+    assert not Attempt.objects.filter(outcome="lost").exists()
+    assert any("suspended" in str(warning) for warning in job.warnings)
+
+
+def test_suspended_runners_die_with_their_node_and_the_next_node_resumes(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=100)
+    first = nodes(**SHORT_LEASE)
+    schedule_until(lambda: Checkpoint.objects.count() > 3, job)
+    runners = first.runners
+    with database_away():
+        wait_for(lambda: all(map(is_stopped, runners)))
+        first.process.kill()
+        first.process.wait()
+        wait_for(lambda: not any(alive(runner.pid) for runner in runners))
+    nodes(**SHORT_LEASE)
+    schedule_until(lambda: job.state in FINAL, job)
+    assert job.state == "completed"
+    assert points(job) == {(t, e): list(range(1, 101)) for t in (1, 2) for e in (1, 2)}
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_a_runner_killed_during_a_batch_loses_only_its_current_trial(

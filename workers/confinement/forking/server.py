@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from jobs.messages.fork import MAX_DATAGRAM
+from workers.system.parent_death import accept_group_signals, ignore_group_signals
 
 
 class Server[Request]:
@@ -62,6 +63,8 @@ class Server[Request]:
         """Answer requests until the socket is closed."""
         # A handler of Python's is necessary for the wake-up: by default the kernel drops SIGCHLD.
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        # It ends with its socket. Its children would end with it.
+        ignore_group_signals()
         signal.set_wakeup_fd(self._waker)
         self._send(ready=os.getpid())
         while True:
@@ -138,6 +141,7 @@ class Server[Request]:
                 os.close(descriptor)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            accept_group_signals()
             # While a child held this socket, the other side would not see its end when the server dies.
             self._connection.close()
             os.close(self._woken)

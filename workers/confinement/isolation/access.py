@@ -174,7 +174,7 @@ def clean_up(locks: Path) -> None:
         uid = file.name.removesuffix(GRANTS)
         # If another runner has the id by now, its worker has withdrawn the access before.
         if uid.isdecimal() and (user := lock(locks, int(uid))) is not None:
-            user.end_processes()
+            user.end_left()
             _withdraw(user, _read_list(user.grants))
             user.release()
 

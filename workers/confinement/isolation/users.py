@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from workers.confinement.isolation.machine_claims import MachineClaim, home_id
+
 VARIABLE = "TRAINYARD_RUNNER_UIDS"
 """The user ids of runners, as `first-last`; `off` for none. The first is the group of all runners."""
 # Systemd lists these ids as unused; containers with 65,536 user ids have them, too.
@@ -57,11 +59,21 @@ class RunnerUser:
     Attributes:
         uid: the user id.
         grants: the file in which the holder of the id lists the folders that the user may use.
+        claim: its place on this machine.
     """
 
     uid: int
     grants: Path
+    claim: MachineClaim
     _locks: contextlib.ExitStack
+
+    def end_left(self) -> bool:
+        """Kill the processes of an earlier holder in this home; return whether the user has none now.
+
+        Processes of others are left alone: the id cannot be used then.
+        """
+        is_ours = self.claim.is_of_home() or (self.claim.is_new() and self.grants.exists())
+        return end_processes(self.uid) if is_ours else not any(_processes(self.uid))
 
     def release(self) -> None:
         """Let other runners have the id."""
@@ -97,7 +109,8 @@ class RunnerUsers:
             self._next += 1
             uid = self.range.first + 1 + self._next % count
             if not _is_account(uid) and (user := lock(self.folder, uid)) is not None:
-                if user.end_processes():
+                if user.end_left():
+                    user.claim.record_home()
                     return user
                 user.release()
         raise OSError(errno.EAGAIN, f"all user ids of {VARIABLE} are in use")
@@ -122,18 +135,20 @@ def lock(folder: Path, uid: int) -> RunnerUser | None:
     """Claim a user id by a lock in `folder`; return None if it is in use."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.ExitStack() as locks:
-        # The abstract name is seen by all homes of this machine, the file by all containers of a home.
+        # The abstract name is seen by all homes in this network namespace, the machine's file by those in
+        # others, and the home's file by all containers of a home.
         name = locks.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         descriptor = os.open(folder / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         locks.callback(os.close, descriptor)
         try:
             name.bind(f"\0trainyard-uid-{uid}")
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            claim = locks.enter_context(MachineClaim.lock(uid, home_id(folder)))
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EWOULDBLOCK):
                 raise
             return None
-        return RunnerUser(uid, folder / f"{uid}{GRANTS}", locks.pop_all())
+        return RunnerUser(uid, folder / f"{uid}{GRANTS}", claim, locks.pop_all())
 
 
 def end_processes(uid: int) -> bool:

@@ -18,11 +18,13 @@ from typing import NoReturn
 from workers.confinement.sandbox import landlock, monitor, seccomp
 from workers.confinement.sandbox.plan import Plan
 from workers.system import kernel
-from workers.system.parent_death import die_with_parent
+from workers.system.parent_death import accept_group_signals, die_with_parent, ignore_group_signals
 
 CANNOT_START, NOT_FOUND = 125, 127
 """Exit statuses: the sandbox, or the command in it, could not be started. The reason is on standard error."""
 STREAMS = 3
+PARENT_DIED = signal.SIGUSR1
+"""The signal for a guardian when the process outside has ended. No service manager sends it to a group."""
 
 type Run = Callable[[Plan], NoReturn]
 """Called in a confined process: executes the command, or does something else."""
@@ -56,6 +58,8 @@ def enter(
         OSError: the kernel refused.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Only the command reacts to them. `become` accepts them again.
+    ignore_group_signals()
     if plan.cgroup is not None:
         with open(f"{plan.cgroup}/cgroup.procs", "w") as file:  # noqa: PTH123  pathlib is not imported
             file.write("0")
@@ -93,20 +97,20 @@ def _guard(plan: Plan, run: Run, parent: int) -> NoReturn:
     # A signal to the group of the outer process must not reach this one.
     os.setsid()
     # Blocked until the group is known: otherwise a process could be left.
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    signal.pthread_sigmask(signal.SIG_BLOCK, [PARENT_DIED])
     if sys.platform == "linux":
         kernel.become_subreaper()
-    die_with_parent(parent, signal.SIGTERM)
+    die_with_parent(parent, PARENT_DIED)
     guardian = os.getpid()
     command = os.fork()
     if command == 0:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [PARENT_DIED])
         os.setpgid(0, 0)
         guarded(become, plan, run, guardian)
     group = monitor.Group(command, plan.uid)
     monitor.close_all_but()
-    signal.signal(signal.SIGTERM, lambda *_: group.end())
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    signal.signal(PARENT_DIED, lambda *_: group.end())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [PARENT_DIED])
     monitor.end_like(group.wait())
 
 
@@ -145,6 +149,7 @@ def become(plan: Plan, run: Run, parent: int | None = None) -> NoReturn:
         kernel.allow_own_proc()
     if parent is not None:
         die_with_parent(parent)
+    accept_group_signals()
     os.umask(0o077 if plan.uid is not None else 0o022)
     os.chdir(plan.folder)
     if rules is not None:

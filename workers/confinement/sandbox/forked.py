@@ -96,7 +96,7 @@ def _run_and_report(plan: Plan, run: Run, holder: socket.socket) -> None:
     holder.shutdown(socket.SHUT_WR)
     if not select.select([holder], [], [], END_TIMEOUT)[0]:
         # A run with the same user has stopped the waiting process.
-        os.kill(os.getppid(), signal.SIGTERM)
+        os.kill(os.getppid(), signal.SIGKILL)
 
 
 def hold(descriptor: int) -> NoReturn:

@@ -88,8 +88,8 @@ class SandboxProcess:
         return status
 
     def terminate(self) -> None:
-        """End all processes, without waiting for it, as each signal does that kills the outer process."""
-        self._started.send_signal(signal.SIGTERM)
+        """End all processes, without waiting for it: the others end with the outer one."""
+        self._started.send_signal(signal.SIGKILL)
 
     def processes(self) -> list[int]:
         """Return the pids inside the sandbox.

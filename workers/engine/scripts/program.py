@@ -21,6 +21,8 @@ GRACE_SECONDS = 10.0
 DRAIN_SECONDS = 2.0
 """How long the output of a program that has ended is read, if other processes keep it open."""
 POLL_SECONDS = 0.1
+SAME_SIGNAL_SECONDS = 1.0
+"""After a program's end by SIGTERM. The signal may have been sent to all processes of the service."""
 _CHUNK_BYTES = 256 * 2**10
 
 
@@ -101,7 +103,17 @@ class Program:
             left = end_descendants(except_for=others)
             for stream in _streams(process).values():
                 stream.close()
-        return Ended(status, self._asked_at is not None, self._was_killed, self._printed_too_much, left)
+        asked = self._asked_at is not None or (status == -signal.SIGTERM and self._is_asked_now())
+        return Ended(status, asked, self._was_killed, self._printed_too_much, left)
+
+    def _is_asked_now(self) -> bool:
+        """Return whether the program ended by a signal that asks this process, too, to end."""
+        deadline = time.monotonic() + SAME_SIGNAL_SECONDS
+        while not self._on_tick():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
 
     def _follow(self, process: "subprocess.Popen[bytes]") -> None:
         lines: dict[Stream, Lines] = {"stdout": Lines(), "stderr": Lines()}

@@ -10,7 +10,6 @@ import importlib
 import json
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from workers.model_process.library_messages import plain_message
 from workers.runner.libraries import import_for_code, import_keras, lasting_imports
 from workers.serving.child.connection import Connection
 from workers.system.kernel import set_process_name
-from workers.system.parent_death import die_with_parent, lead_group_of_session
+from workers.system.parent_death import die_with_parent, ignore_group_signals, lead_group_of_session
 
 logger = logging.getLogger("trainyard.serving.child")
 _NEEDED = (
@@ -49,8 +48,8 @@ def main() -> int:
     if arguments.code is None:
         lead_group_of_session()
         die_with_parent(arguments.parent)
-    # The router handles Ctrl-C, and ends its children after their last requests.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The router, or the worker, ends its children after their last requests.
+    ignore_group_signals()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     # It logs every platform that is not available.
     logging.getLogger("jax").setLevel(logging.WARNING)

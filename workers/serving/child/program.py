@@ -62,8 +62,12 @@ def compile_program(model: PureModel, jitted: Any, shapes: Sequence[tuple[int, .
     return Program(compiled, temporary + output_bytes, output_bytes)
 
 
-def check_memory(program: Program) -> None:
+def check_memory(program: Program, *, input_bytes: int = 0) -> None:
     """Refuse a batch for which the kernel would end this process.
+
+    Args:
+        program: computes the batch.
+        input_bytes: of inputs that are not made yet.
 
     Raises:
         OutOfMemory: it needs more than is free, or its outputs are larger than a frame.
@@ -73,11 +77,12 @@ def check_memory(program: Program) -> None:
             f"The outputs of one batch would have {program.output_bytes:,} bytes; the limit is {MAX_BODY:,}"
         )
     # A GPU refuses by itself what does not fit.
-    if program.needed_bytes < _SMALL_BYTES or jax.default_backend() != "cpu":
+    # NumPy has one copy of the inputs, and JAX another.
+    needed = program.needed_bytes + 2 * input_bytes
+    if needed < _SMALL_BYTES or jax.default_backend() != "cpu":
         return
     free = free_bytes()
-    if free is not None and program.needed_bytes > 0.9 * free:
+    if free is not None and needed > 0.9 * free:
         raise OutOfMemory(
-            f"The batch needs {program.needed_bytes / 2**30:.1f} GiB of memory, "
-            f"and {free / 2**30:.1f} GiB are free"
+            f"The batch needs {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are free"
         )

@@ -1,5 +1,6 @@
 """Keeps a model's programs, one for each bucket (number of rows) and sizes in a row, and runs them."""
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -57,7 +58,12 @@ class Programs:
         inputs, slowest = self.model.signature.inputs, 0.0
         sizes = tuple(tuple(size for size in spec.shape if size is not None) for spec in inputs)
         for bucket in self.buckets:
-            self.compile((bucket, sizes))
+            program = self.compile((bucket, sizes))
+            input_bytes = sum(
+                bucket * math.prod(shape) * np.dtype(computed_dtype(spec.dtype)).itemsize
+                for shape, spec in zip(sizes, inputs, strict=True)
+            )
+            check_memory(program, input_bytes=input_bytes)
             zeros: list[Array] = [
                 np.zeros((bucket, *spec.shape), computed_dtype(spec.dtype)) for spec in inputs
             ]

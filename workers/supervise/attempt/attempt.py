@@ -13,6 +13,7 @@ from workers.confinement.environments.folder import Held
 from workers.supervise.attempt import prepare
 from workers.supervise.attempt.attempt_gpus import AttemptGpus
 from workers.supervise.attempt.database_calls import DatabaseCalls
+from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.packages import Installed
 from workers.supervise.attempt.runner_turn import RunnerTurn
@@ -34,9 +35,11 @@ class AttemptSupervisor:
         self._stop_request = StopRequest()
         self._ending: asyncio.Future[AttemptEnd] = asyncio.get_running_loop().create_future()
         self._calls = DatabaseCalls(assignment.attempt, node.repository, node.timing, self._ending)
-        self._turn = RunnerTurn(assignment, node, self._calls, self._stop_request, self._ending, self.end)
+        self.lease = HeldLease(claimed_at, node.timing.lease_validity)
+        self._turn = RunnerTurn(
+            assignment, node, self._calls, self._stop_request, self.lease, self._ending, self.end
+        )
         self._packages: Installed | None = None
-        self.lease_valid_until = claimed_at + node.timing.lease_validity
 
     @property
     def ended(self) -> bool:
@@ -45,7 +48,7 @@ class AttemptSupervisor:
 
     def lease_renewed(self, requested_at: float, desired: Desired) -> None:
         """Note a renewal requested at `requested_at` (monotonic), and apply the owner's desired state."""
-        self.lease_valid_until = requested_at + self._node.timing.lease_validity
+        self.lease.renewed(requested_at)
         if desired is Desired.KILLED:
             self.end(AttemptEnd(Outcome.KILLED))
         else:

@@ -4,6 +4,8 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -29,8 +31,10 @@ from jobs.messages.events import (
     Warned,
     Yielded,
 )
+from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.attempt.rival_curves import RivalCurveSender
 from workers.supervise.attempt.stop_request import StopRequest
+from workers.supervise.attempt.suspension import follow_lease, was_suspended
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.events.event_pace import EventPace
 from workers.supervise.events.event_recorder import EventRecorder
@@ -58,6 +62,7 @@ class RunnerSession:
         runner: has no task at present.
         recorder: gets the runner's events and log lines.
         stop_request: asks the run to yield.
+        lease: suspends the run.
         rival_curves: sends the runner the curves from other runners' trials.
         pace: delays reading above the project's event quota.
         timing: intervals and time limits.
@@ -71,6 +76,7 @@ class RunnerSession:
         runner: RunnerProcess,
         recorder: EventRecorder,
         stop_request: StopRequest,
+        lease: HeldLease,
         rival_curves: RivalCurveSender,
         pace: EventPace,
         timing: Timing,
@@ -82,6 +88,7 @@ class RunnerSession:
         self._runner = runner
         self._recorder = recorder
         self._stop_request = stop_request
+        self._lease = lease
         self._rival_curves = rival_curves
         self._pace = pace
         self._was_paused = False
@@ -116,13 +123,14 @@ class RunnerSession:
             self._watch_progress,
             self._request_yield,
             self._send_rival_curves,
+            self._follow_lease,
         )
         watchers = [asyncio.create_task(watch()) for watch in watches]
         for watcher in watchers:
             watcher.add_done_callback(self._on_watcher_done)
         try:
             # After the watchers exist: a runner that ends at once must be noticed.
-            self._runner.send(start)
+            await self._send_start(start, ending)
             self._recorder.notify_runner = self._send_recorded
             await asyncio.wait({ending})
         finally:
@@ -132,11 +140,22 @@ class RunnerSession:
             # Before the last log lines are read: the runner may print until it ends.
             if self._final_event is None:
                 await self._runner.end()
+            else:
+                self._runner.resume()  # for its next task; this one is over
             self._guarded(lambda: self._read_logs(last=True))
             self._runner.set_listener(None)
         if (sandbox := self._runner.sandbox) is not None and sandbox.watch.ended is not None:
             return False
         return self._limits is None and isinstance(self._final_event, Result | Yielded)
+
+    async def _send_start(self, start: Start, ending: "asyncio.Future[AttemptEnd]") -> None:
+        """Begin the task, unless the attempt ends while its run must not begin."""
+        allowed = asyncio.create_task(self._lease.until_allowed())
+        first: list[asyncio.Future[Any]] = [allowed, ending]
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if allowed.done():
+            self._runner.send(start)
+        allowed.cancel()
 
     def _send_recorded(self, recorded: Recorded) -> None:
         sandbox = self._runner.sandbox
@@ -173,7 +192,7 @@ class RunnerSession:
         match event:
             case Yielded():
                 self._final_event = event
-                self._end(self._stop_request.end_after(event))
+                self._end_after_yield(event)
             case Failed() if self._limits is not None:
                 self._final_event = event
                 self._end(self._limits.end_of_failure(event, self._memory_cap))
@@ -183,6 +202,12 @@ class RunnerSession:
             case _:
                 self._note_progress(event)
                 self._guarded(lambda: self._recorder.add_line(line, event))
+
+    def _end_after_yield(self, event: Yielded) -> None:
+        # A signal to the runner was probably for all processes of this service: the node, which drains then,
+        # may receive it a little later.
+        delay = 0.0 if self._stop_request.requested else self._timing.same_signal
+        asyncio.get_running_loop().call_later(delay, lambda: self._end(self._stop_request.end_after(event)))
 
     def _note_progress(self, event: RunnerEvent) -> None:
         if isinstance(event, Started):
@@ -217,7 +242,9 @@ class RunnerSession:
         status = await asyncio.shield(self._runner.ended)
         # Its final event may still be in the pipe.
         await self._runner.wait_until_read()
-        self._end(self._end_of_process(status))
+        # After a signal a runner ends by itself. The attempt ends with its event then.
+        if not isinstance(self._final_event, Yielded):
+            self._end(self._end_of_process(status))
 
     def _end_of_process(self, status: int) -> AttemptEnd:
         if (sandbox := self._runner.sandbox) is not None:
@@ -237,7 +264,13 @@ class RunnerSession:
             for event in within_quota(file.new_lines(last=last), self._pace):
                 self._recorder.add(event)
 
-    # Limits
+    # Lease and limits
+
+    async def _follow_lease(self) -> None:
+        async for seconds in follow_lease(self._lease, self._runner):
+            self._stall_detector.reset_timer()
+            self._guarded(partial(self._recorder.add, was_suspended(seconds)))
+        self._end(AttemptEnd.lease_lost())
 
     async def _measure(self) -> None:
         tree, began, peak = self._runner.tree(), time.monotonic(), 0
@@ -247,7 +280,8 @@ class RunnerSession:
                 await asyncio.sleep(self._timing.sample / MEASUREMENTS_PER_SAMPLE)
                 samples.append(await asyncio.to_thread(tree.measure))
                 peak = max(peak, samples[-1].memory)
-                if (ending := self._violation(samples[-1], peak, time.monotonic() - began)) is not None:
+                seconds = time.monotonic() - began - self._lease.seconds_suspended
+                if (ending := self._violation(samples[-1], peak, seconds)) is not None:
                     self._end(ending)
                     return
             cpu = sum(sample.cpu_percent for sample in samples) / len(samples)
@@ -268,8 +302,10 @@ class RunnerSession:
         while not self._stall_detector.stalled:
             await asyncio.sleep(self._timing.watch)
             before, last_check = last_check, time.monotonic()
-            # This process was suspended, or read no events for the quota, so the silence is not the runner's.
-            if last_check - before > 1.0 + 4 * self._timing.watch or self._pace.delay():
+            # This process or the run was suspended, or no events were read for the quota: the silence is not
+            # the runner's.
+            paused = self._lease.suspended or self._pace.delay()
+            if last_check - before > 1.0 + 4 * self._timing.watch or paused:
                 self._stall_detector.reset_timer()
         silent = self._stall_detector.seconds_silent
         # The runner's faulthandler writes all stack traces to stderr, which is logged.

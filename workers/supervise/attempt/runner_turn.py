@@ -17,6 +17,7 @@ from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax
 from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.hand_over import hand_over, hand_over_in_sandbox, withdraw
+from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.attempt.memory import memory_cap, row_memory
 from workers.supervise.attempt.model_processes import ModelProcesses
 from workers.supervise.attempt.node_context import NodeContext
@@ -47,6 +48,7 @@ class RunnerTurn:
         node: the node's resources.
         calls: repeats calls to the database.
         stop_request: asks the run to yield.
+        lease: suspends the run.
         ending: the attempt's end.
         end: ends the attempt.
     """
@@ -55,6 +57,7 @@ class RunnerTurn:
     node: NodeContext
     calls: DatabaseCalls
     stop_request: StopRequest
+    lease: HeldLease
     ending: "asyncio.Future[AttemptEnd]"
     end: Callable[[AttemptEnd], None]
     # The folder in which a runner in a sandbox writes; other runners write into the attempt's folder.
@@ -105,6 +108,7 @@ class RunnerTurn:
                 runner,
                 recorder,
                 self.stop_request,
+                self.lease,
                 RivalCurveSender(
                     self.assignment.job, task, self.node.repository, interval=self.node.timing.news
                 ),

@@ -26,6 +26,8 @@ CHUNK_BYTES = 256 * 2**10
 READ_TIMEOUT_SECONDS = 2.0
 # A pause may end early, because the run was asked to end or another task has begun.
 LONGEST_WAIT_SECONDS = 0.25
+# Less than the margin of a lease. A program that starts processes faster than they are stopped is ended.
+SUSPEND_SECONDS = 1.0
 
 Listener = Callable[[bytes], None]
 Pause = Callable[[], float]
@@ -150,6 +152,25 @@ class RunnerProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
+    def suspend(self) -> bool:
+        """Stop all of the runner's processes, without their consent; return whether all have stopped.
+
+        Not in a thread: those that copy files may be busy for longer than the lease lasts.
+        """
+        stopped: set[int] = set()
+        deadline = time.monotonic() + SUSPEND_SECONDS
+        # Until a round finds no other process: one that was not stopped yet may have started some.
+        while new := [pid for pid in self.tree().pids() if pid not in stopped]:
+            if time.monotonic() > deadline or not all(_send(pid, signal.SIGSTOP) for pid in new):
+                return False
+            stopped.update(new)
+        return True
+
+    def resume(self) -> None:
+        """Let the runner's stopped processes continue."""
+        for pid in self.tree().pids():
+            _send(pid, signal.SIGCONT)
+
     async def end(self) -> int:
         """Kill the runner, read its remaining events, and return its exit status."""
         if self.sandbox is not None:
@@ -196,6 +217,17 @@ def _no_pause() -> float:
 
 def _open(descriptor: int, mode: str) -> BinaryIO:
     return cast("BinaryIO", os.fdopen(descriptor, mode, buffering=0))
+
+
+def _send(pid: int, number: signal.Signals) -> bool:
+    """Send a signal; return False if that is not permitted. A process that has ended needs none."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return True
 
 
 def _kill_session(leader: int) -> None:

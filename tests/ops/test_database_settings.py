@@ -1,0 +1,42 @@
+"""How the parts connect to PostgreSQL."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from webapp.ops import database_pool
+from webapp.settings import env
+
+
+def settings_of(monkeypatch: pytest.MonkeyPatch, url: str) -> dict[str, object]:
+    monkeypatch.setenv("TRAINYARD_DATABASE_URL", url)
+    return env.database(Path("/unused"))
+
+
+def test_no_part_waits_long_for_a_server_that_became_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_of(monkeypatch, "postgresql://ty@db:5433/ty?sslmode=require&connect_timeout=9")
+    assert settings["OPTIONS"] == {**env.SILENCE, "sslmode": "require", "connect_timeout": "9"}
+    assert (settings["HOST"], settings["PORT"]) == ("db", "5433")
+
+
+def test_the_folder_of_a_socket_is_no_option_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_of(monkeypatch, "postgresql://ty@/ty?host=/run/postgresql")
+    assert (settings["HOST"], settings["OPTIONS"]) == ("/run/postgresql", env.SILENCE)
+
+
+def test_the_web_server_alone_has_a_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_of(monkeypatch, "postgresql://ty@db/ty")
+    assert "pool" not in str(settings)
+    monkeypatch.setattr(database_pool, "connections", SimpleNamespace(settings={"default": settings}))
+    database_pool.use_pool()
+    assert settings["OPTIONS"] == {**env.SILENCE, "pool": database_pool.POOL}
+    assert settings["CONN_HEALTH_CHECKS"] is True
+
+
+def test_sqlite_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings = settings_of(monkeypatch, f"sqlite://{tmp_path}/db.sqlite3")
+    before = str(settings)
+    monkeypatch.setattr(database_pool, "connections", SimpleNamespace(settings={"default": settings}))
+    database_pool.use_pool()
+    assert str(settings) == before
