@@ -92,8 +92,10 @@ def ours(folder: Path, model: Path, names: Sequence[str] = ("m",)) -> Iterator[S
 
 
 @contextlib.contextmanager
-def serving(folder: Path, models: Mapping[str, Path], variables: Mapping[str, str]) -> Iterator[Server]:
-    """Start our server for several models, with additional environment variables."""
+def serving(
+    folder: Path, models: Mapping[str, Path], variables: Mapping[str, str], arguments: Sequence[str] = ()
+) -> Iterator[Server]:
+    """Start our server for several models, with additional environment variables and arguments."""
     key = Ed25519PrivateKey.generate()
     endpoints = {}
     for name, model in models.items():
@@ -117,6 +119,7 @@ def serving(folder: Path, models: Mapping[str, Path], variables: Mapping[str, st
         *(sys.executable, "-m", "workers.serving", "--port", "0", "--dashboard", "http://127.0.0.1:9"),
         *("--token-file", str(folder / "token"), "--public-key-file", str(folder / "key")),
         *("--home", str(home), "--artifacts", str(folder / "store"), "--address-file", str(address)),
+        *arguments,
     ]
     with _process(command, folder / "ours.log", variables) as pid:
         yield Server(_address(address)["url"], pid)

@@ -48,7 +48,7 @@ PHRASES = {
     r"by which|so many times|as it comes|as ever": "reword as a plain statement",
     r"anew": "again, new",
     r"nursery|leash|roster|dials?": "use the term of the field",
-    r"takes? admin right|let in again|train for real|cut off": "use the button's new name",
+    r"takes? admin right|let in again|train for real": "use the button's new name",
 }
 """Regular expressions of phrases, any whitespace for a space, and what to write instead."""
 

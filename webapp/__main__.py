@@ -25,7 +25,14 @@ def main() -> None:
     _make_paths_absolute()
     from django.core.management import execute_from_command_line  # slow, and not needed for the version
 
-    execute_from_command_line(sys.argv)
+    execute_from_command_line(_with_module_name(sys.argv))
+
+
+def _with_module_name(arguments: list[str]) -> list[str]:
+    """Return the arguments with the command's module name: `serving-token` is in `serving_token.py`."""
+    if len(arguments) > 1 and not arguments[1].startswith("-"):
+        return [arguments[0], arguments[1].replace("-", "_"), *arguments[2:]]
+    return arguments
 
 
 def _make_paths_absolute() -> None:

@@ -152,7 +152,12 @@ class ServerProcess(Frozen):
 class ReplicaReport(Frozen):
     """The report of a prediction server about one endpoint."""
 
-    replica: str
+    replica: str = Field(
+        description="Differs for servers that share a credential by mistake; that one names the replica."
+    )
+    instance: int = Field(
+        default=1, ge=1, le=99, description="The number of this server among those of one home."
+    )
     model: str
     generation: Generation = Field(description="The newest generation that it serves completely.")
     loading: Generation | None = Field(default=None, description="The generation that it is loading.")
@@ -160,6 +165,13 @@ class ReplicaReport(Frozen):
         default_factory=dict, description="The state of each version, by number."
     )
     error: str | None = None
+    silent_seconds: float | None = Field(
+        default=None,
+        ge=0,
+        le=1e9,
+        description="How long it has learnt of no release; null: it is not cut off.",
+    )
+    stops: bool = Field(default=False, description="Whether this is its last report.")
     server: ServerProcess | None = None
     processes: tuple[ModelProcess, ...] = ()
     traffic: TrafficReport | None = Field(

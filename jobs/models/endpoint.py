@@ -56,6 +56,7 @@ class Replica(models.Model):
     run = models.BigIntegerField(default=0, help_text="start of the server in the last report with counts")
     sequence = models.BigIntegerField(default=0, help_text="the last report with counts of this run")
     seen = models.DateTimeField()
+    stopped = models.BooleanField(default=False, help_text="its last report was that it stops")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["name", "endpoint"], name="replica_of_endpoint")]

@@ -178,15 +178,6 @@ class TestTokens:
         with pytest.raises(NotFound):
             tokens.revoke(token, by=people.member)
 
-    def test_of_the_installation_belong_to_no_person(self, db: None) -> None:
-        first = tokens.service_token("serve")
-        second = tokens.service_token("serve")
-        assert tokens.authenticate(first) is None
-        authenticated = tokens.authenticate(second)
-        assert authenticated is not None
-        assert authenticated.user.is_service
-        assert not authenticated.user.has_usable_password()
-
 
 class TestCommands:
     def test_adduser_prints_a_link_that_works(self, db: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,9 +8,10 @@ import pytest
 from django.apps import apps
 from django.utils import timezone
 
-from jobs.actions.people import tokens
+from jobs.actions.people import service_tokens, tokens
 from jobs.models import ApiToken, User
 from tests.api.conftest import Caller
+from tests.api.test_registry_api import make_service
 from tests.people import People
 from tests.registry.conftest import Yard
 
@@ -74,11 +75,11 @@ def test_a_token_for_predictions_downloads_nothing_and_rolls_nothing_back(instal
     assert client.get(f"/artifacts/{version.artifact_id}").status_code == 403
     assert client.get("/serving/releases").status_code == 403
     assert client.post("/models/digits/rollback", {"reason": "x"}).status_code == 403
-    replica = Caller(installation.approver, ("serve",))
-    assert replica.post("/models/digits/rollback", {"reason": "x"}).status_code == 403
-    assert replica.get("/serving/access").status_code == 403
-    assert replica.get(f"/artifacts/{version.artifact_id}").status_code == 200
-    assert replica.get(f"/artifacts/{installation.version().artifact_id}").status_code == 404
+    server = Caller(make_service(), ("serve",))
+    assert server.post("/models/digits/rollback", {"reason": "x"}).status_code == 403
+    assert server.get("/serving/access").status_code == 403
+    assert server.get(f"/artifacts/{version.artifact_id}").status_code == 200
+    assert server.get(f"/artifacts/{installation.version().artifact_id}").status_code == 404
 
 
 def test_a_token_asks_the_endpoints_of_its_projects_or_those_it_names(installation: Yard) -> None:
@@ -107,17 +108,18 @@ def test_a_token_from_before_the_split_predicts_until_its_time_ends(
     installation: Yard, days: int, status: int
 ) -> None:
     until = timezone.now() + timedelta(days=days)
-    caller = Caller(installation.member, ("serve",))
+    caller = Caller(installation.member, ())
     ApiToken.objects.update(predicts_until=until)
     answer = caller.get("/serving/access")
-    assert answer.status_code == status
+    assert answer.status_code == caller.get("/me").status_code == status
+    assert caller.get("/jobs").status_code == 403
     if status == 200:
         assert "use one with the scope predict" in answer.json()["warning"]
 
 
 def test_the_migration_keeps_clients_working_for_90_days(installation: Yard) -> None:
     old, other = Caller(installation.member, ("read", "serve")), Caller(installation.member, ("read",))
-    tokens.service_token("serve")
+    service_tokens.create_credential("b", by=None)
     importlib.import_module("jobs.migrations.0019_tokens").keep_clients_working(apps, None)
     old.token.refresh_from_db()
     assert old.token.predicts_until is not None

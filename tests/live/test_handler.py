@@ -16,7 +16,7 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from pytest_django import Settings
 
-from jobs.actions.people import tokens
+from jobs.actions.people import service_tokens, tokens
 from jobs.actions.runs import events
 from jobs.models import ReleaseRecord
 from jobs.queries.registry import releases
@@ -74,8 +74,14 @@ async def test_a_response_does_not_wait_for_a_slow_client_to_read_its_first_part
 @pytest.fixture
 async def bearer(installation: Yard) -> str:
     make = database_sync_to_async(tokens.create)
-    _, raw = await make(installation.owner, by=None, scopes=["read", "serve"])
+    _, raw = await make(installation.owner, by=None, scopes=["read"])
     return f"Bearer {raw}"
+
+
+@pytest.fixture
+async def server_bearer(installation: Yard) -> str:
+    assert installation
+    return f"Bearer {await database_sync_to_async(service_tokens.create_credential)('b', by=None)}"
 
 
 @pytest.fixture
@@ -99,7 +105,7 @@ async def all_ended() -> AsyncIterator[Callable[[], Awaitable[None]]]:
 @pytest.mark.parametrize("when", ["during the query", "between queries"])
 async def test_a_long_poll_ends_at_once_without_a_log_line_when_its_client_disconnects(
     when: str,
-    bearer: str,
+    server_bearer: str,
     all_ended: Callable[[], Awaitable[None]],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -114,7 +120,7 @@ async def test_a_long_poll_ends_at_once_without_a_log_line_when_its_client_disco
         return answer
 
     monkeypatch.setattr(releases, "newest_releases", newest)
-    poll = Visit("/api/v1/serving/releases", "after=0&wait=60", authorization=bearer)
+    poll = Visit("/api/v1/serving/releases", "after=0&wait=60", authorization=server_bearer)
     await poll.begin()
     async with asyncio.timeout(30):
         await queried.wait()

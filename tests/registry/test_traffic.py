@@ -8,7 +8,7 @@ from django.db import DatabaseError
 from django.test import Client
 
 from jobs import clock
-from jobs.actions.people import tokens
+from jobs.actions.people import service_tokens
 from jobs.actions.registry import replica_reports, traffic
 from jobs.messages.histogram import bucket_of
 from jobs.messages.release import ReplicaReport
@@ -50,8 +50,7 @@ def send(
 ) -> None:
     report = TrafficReport(run=run, sequence=sequence, sent=sent.timestamp(), intervals=intervals)
     whole = ReplicaReport(replica=replica, model=yard.model.name, generation=1, traffic=report)
-    yard.owner.is_service = True
-    replica_reports.record_report(whole, by=yard.owner)
+    replica_reports.record_report(whole, server=replica)
 
 
 def ago(seconds: float) -> datetime:
@@ -197,7 +196,7 @@ def test_counts_of_a_false_report_are_limited_and_do_not_stop_the_folding(
     ],
 )
 def test_a_report_of_impossible_numbers_is_refused(yard: Yard, field: dict[str, Any]) -> None:
-    _, secret = tokens.create(yard.owner, by=yard.owner, scopes=["serve"])
+    secret = service_tokens.create_credential("b", by=None)
     response = Client().post(
         "/api/v1/serving/reports",
         {"replica": "here", "model": yard.model.name, "generation": 1} | field,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -25,6 +25,7 @@ from jobs.messages.fork import Confinement
 from jobs.messages.release import Release, ReleasedVersion, SignedRelease
 
 OWN_TOKEN = "ty_own"
+SLOW_SECONDS = 5.0
 HTTP = httpx2.Client(timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))
 """Shared by all checks: each new client loads all CA certificates, which takes 40 ms of CPU."""
 
@@ -53,7 +54,13 @@ class Signer:
 
 
 class FakeDashboard:
-    """Exactly the three calls and `/serving/access` that the prediction server makes."""
+    """Exactly the calls that the prediction server makes.
+
+    Attributes:
+        outage: `silent` accepts requests and answers none, `slow` answers each after `SLOW_SECONDS`.
+    """
+
+    outage: Literal["", "silent", "slow"] = ""
 
     def __init__(self, port: int = 0) -> None:
         self.signer = Signer()
@@ -97,6 +104,23 @@ class FakeDashboard:
             news = [one for number, one in self._releases.values() if after is None or number > after]
             return {"sequence": self._sequence, "releases": news}
 
+    def access_of(self, scopes: list[str]) -> dict[str, Any]:
+        """Return the access that a token with these scopes gives."""
+        reached = sorted(release["release"]["model"] for _, release in self._releases.values())
+        return {"endpoints": reached if "predict" in scopes else None, "expires": None, "warning": None}
+
+    def known_access(self, digests: list[str]) -> dict[str, Any]:
+        by_digest = {hashlib.sha256(token.encode()).hexdigest(): token for token in self.tokens}
+        known = [digest for digest in digests if digest in by_digest]
+        return {"tokens": [{"digest": one, **self.access_of(self.tokens[by_digest[one]])} for one in known]}
+
+    def suffer(self) -> None:
+        """Wait before an answer as long as the outage demands."""
+        if self.outage == "slow":
+            time.sleep(SLOW_SECONDS)
+        while self.outage == "silent":
+            time.sleep(0.05)
+
     def last_report(self, model: str) -> dict[str, Any]:
         return next((report for report in reversed(self.reports) if report["model"] == model), {})
 
@@ -128,16 +152,17 @@ def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            dashboard.suffer()
             parts = urlsplit(self.path)
             token = (self.headers["authorization"] or "").removeprefix("Bearer ")
             scopes = dashboard.tokens.get(token)
             if scopes is None:
                 return self._answer(401, b"{}")
             if parts.path == "/api/v1/serving/access":
-                reached = sorted(release["release"]["model"] for _, release in dashboard._releases.values())
-                answer = {"endpoints": reached, "expires": None, "warning": None}
-                may = "predict" in scopes
-                return self._answer(200 if may else 403, json.dumps(answer if may else {}).encode())
+                answer = dashboard.access_of(scopes)
+                return self._answer(403 if answer["endpoints"] is None else 200, json.dumps(answer).encode())
+            if "serve" not in scopes:
+                return self._answer(403, b"{}")
             if parts.path == "/api/v1/serving/releases":
                 query = {name: values[0] for name, values in parse_qs(parts.query).items()}
                 after = int(query["after"]) if "after" in query else None
@@ -146,9 +171,15 @@ def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
             return self._answer(404, b"{}") if file is None else self._answer(200, file)
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            dashboard.reports.append(json.loads(body))
-            self._answer(200, b"{}")
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            dashboard.suffer()
+            token = (self.headers["authorization"] or "").removeprefix("Bearer ")
+            if "serve" not in dashboard.tokens.get(token, ()):
+                return self._answer(401, b"{}")
+            if self.path == "/api/v1/serving/access":
+                return self._answer(200, json.dumps(dashboard.known_access(body["digests"])).encode())
+            dashboard.reports.append(body)
+            return self._answer(200, b"{}")
 
         def _answer(self, status: int, body: bytes) -> None:
             with contextlib.suppress(ConnectionError):
@@ -173,6 +204,7 @@ class ServerProcess:
         *arguments: str,
         confined: Confinement | None = None,
         variables: Mapping[str, str] | None = None,
+        instance: int = 1,
     ) -> None:
         self.home = home
         home.mkdir(exist_ok=True)
@@ -186,7 +218,7 @@ class ServerProcess:
         if confined is not None:
             for path in (home, *home.iterdir()):
                 os.chown(path, confined.uid, confined.group)
-        address = home / "address.json"
+        address = home / ("address.json" if instance == 1 else f"address-{instance}.json")
         address.unlink(missing_ok=True)
         files = {"token-file": "token", "public-key-file": "key", "address-file": "address.json"}
         self.process = subprocess.Popen(

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from transport.http import close_slow
 from workers.serving import auth
 from workers.serving.access import Access
 from workers.serving.auth import TokenAuthenticator
+from workers.serving.known_callers import KnownCallers
 from workers.serving.settings import Limits
 from workers.serving.versions.child_process import ChildFailed
 
@@ -353,6 +354,9 @@ class Dashboard:
     async def access_of(self, token: str) -> Access | None:
         return self.access if token == "ty_known" else None
 
+    async def known_access(self, digests: Collection[str], used: Collection[str]) -> dict[str, Access]:
+        raise NotImplementedError
+
 
 class TestWithTokens:
     @pytest.fixture
@@ -361,7 +365,7 @@ class TestWithTokens:
 
     @pytest.fixture
     def authenticator(self, dashboard: Dashboard) -> TokenAuthenticator:
-        return TokenAuthenticator(dashboard)
+        return TokenAuthenticator(dashboard, KnownCallers(None, 3600))
 
     async def test_a_known_token_is_answered_directly(self, serving: Serving, client: Client) -> None:
         for _ in range(2):

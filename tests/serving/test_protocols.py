@@ -1,12 +1,14 @@
 """One `Protocol` value is all that the application, the direct path and the body workers need."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 import pytest
 
+from workers.serving.access import Access
 from workers.serving.auth import TokenAuthenticator
 from workers.serving.bodies import pool
 from workers.serving.bodies.pool import BodyWorkerCommand
+from workers.serving.known_callers import KnownCallers
 from workers.serving.protocols.protocol import predictions_by_name
 from workers.serving.protocols.table import PROTOCOLS
 from workers.serving.settings import Limits
@@ -111,11 +113,14 @@ class Dashboard:
     async def access_of(self, token: str) -> None:
         return None
 
+    async def known_access(self, digests: Collection[str], used: Collection[str]) -> dict[str, Access]:
+        raise NotImplementedError
+
 
 class TestWithTokens:
     @pytest.fixture
     def authenticator(self) -> TokenAuthenticator:
-        return TokenAuthenticator(Dashboard())
+        return TokenAuthenticator(Dashboard(), KnownCallers(None, 3600))
 
     async def test_its_open_paths_need_none(self, client: Client) -> None:
         head, body = await client.ask(b"GET /csv/models HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -36,9 +36,7 @@ GET /api/v1/jobs
 GET /api/v1/models
 GET /api/v1/promotions
 GET /api/v1/endpoints
-GET /api/v1/serving/releases
 GET /api/v1/serving/access
-POST /api/v1/serving/reports
 GET /api/v1/storage
 GET /api/v1/workers
 GET /api/v1/workers/<worker_id>
@@ -357,10 +355,15 @@ def table() -> dict[tuple[str, str], str]:
     return rows
 
 
+# No person and no token of a person: only the credential of a prediction server.
+OF_SERVERS = ("GET /serving/releases", "POST /serving/access", "POST /serving/reports")
+READ_BY_SERVERS = {*OF_SERVERS, "GET /me", "GET /artifacts/{digest}"}
+"""All that the credential of a prediction server is for."""
+
 # Scopes of tokens: the contract's rule is `read` for GET and `write` for everything else; these differ.
 SCOPES = {
-    "GET /me": "read write approve predict serve admin worker",
-    "GET /artifacts/{digest}": "read serve",
+    "GET /me": "read write approve predict admin worker",
+    "GET /artifacts/{digest}": "read",
     "GET /audit": "read admin",
     "GET /audit/verify": "admin",
     "GET /users": "read admin",
@@ -381,7 +384,6 @@ SCOPES = {
     "POST /promotions/{promotion_id}/reject": "approve",
     "POST /promotions/{promotion_id}/comment": "write approve",
     "GET /serving/access": "predict",
-    "GET /serving/releases": "serve",
-    "POST /serving/reports": "serve",
+    **dict.fromkeys(OF_SERVERS, ""),
     "PATCH /users/{username}": "admin",
 }

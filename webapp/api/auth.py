@@ -1,5 +1,6 @@
 """Authenticates requests by bearer token, or by browser session with CSRF token; other requests are a 401."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,6 +16,7 @@ from webapp.api import throttle
 from webapp.http_errors import Unauthenticated
 
 RIGHTS_OF_ADMIN = ("read", "write", "approve", "admin")
+SCOPES_OF_SESSIONS = tuple(scope for scope in tokens.SCOPES if scope != tokens.SERVER_SCOPE)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PRIVILEGED = frozenset({"approve", "admin"})
 """Scopes of tokens that do nothing while their owner lacks a required second factor."""
@@ -22,7 +24,7 @@ PRIVILEGED = frozenset({"approve", "admin"})
 
 @dataclass(frozen=True)
 class Caller:
-    """The authenticated user, and their token if there is one. A session has all scopes."""
+    """The authenticated user, and their token if there is one. A session has all scopes of people."""
 
     user: User
     token: ApiToken | None = None
@@ -35,7 +37,7 @@ class Caller:
     @property
     def scopes(self) -> tuple[str, ...]:
         """Return the scopes that the caller holds."""
-        return tokens.SCOPES if self.token is None else tuple(self.token.scopes)
+        return SCOPES_OF_SESSIONS if self.token is None else tokens.held_scopes(self.token)
 
 
 def actor(request: HttpRequest) -> User:
@@ -109,13 +111,29 @@ class Credentials(AuthBase):
         if (who.token is None or (held and held <= PRIVILEGED)) and access.lacks_second_factor(who.user):
             raise access.second_factor_required()
         if not held:
-            raise Forbidden(f"The token lacks the scope {' or '.join(needed)}.", code="scope_missing")
+            raise Forbidden(_refusal(needed), code="scope_missing")
         return who
+
+
+def _refusal(needed: Sequence[str]) -> str:
+    if tuple(needed) == (tokens.SERVER_SCOPE,):
+        return (
+            "This is for prediction servers alone, which have credentials of their own: an administrator "
+            "makes one with the command `serving-token NAME`."
+        )
+    return f"The token lacks the scope {' or '.join(needed)}."
 
 
 def needs(*scopes: str) -> Credentials:
     """Return the authentication for a route that requires one of `scopes`."""
     return Credentials(*scopes)
+
+
+def prediction_server(request: HttpRequest) -> str:
+    """Return the name of the prediction server whose credential a request with the scope `serve` has."""
+    token = caller(request).token
+    assert token is not None  # noqa: S101 - sessions lack the scope
+    return token.name or token.prefix
 
 
 def require_rights_of_admin(request: HttpRequest) -> None:

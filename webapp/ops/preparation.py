@@ -1,6 +1,8 @@
 """Prepares an installation before the parts start: backs up and migrates the database, writes secrets."""
 
+import fcntl
 import shutil
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -13,7 +15,7 @@ from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from jobs.actions.people.people import add_person, create_login_link
-from jobs.actions.people.tokens import service_token
+from jobs.actions.people.service_tokens import dashboard_token, own_credential
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
 from jobs.queries.people.people import people_accounts
 from jobs.signing import public_key_file
@@ -56,13 +58,31 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         # Production serves hashed, compressed copies.
         if not settings.WHITENOISE_USE_FINDERS:
             call_command("collectstatic", verbosity=0, interactive=False)
-        write_private(home.serving_token_file, service_token("serve") + "\n")
-        write_private(home.prediction_token_file, service_token("predict") + "\n")
+        keep_tokens(home)
         # Creates the key pair that signs releases; the prediction server reads the file at its start.
         public_key_file()
         return _login_lines(web_url)
     finally:
         connection.close()
+
+
+def keep_tokens(home: Home) -> None:
+    """Make the tokens of this home's own servers, unless it has valid ones: others may have copied them."""
+    # One at a time: two web servers of one home may start together.
+    with (home.run / "tokens.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _keep(home.serving_token_file, lambda current: own_credential(current, socket.gethostname()))
+        _keep(home.prediction_token_file, dashboard_token)
+
+
+def _keep(path: Path, valid_token: Callable[[str], str]) -> None:
+    try:
+        current = path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        current = ""
+    token = valid_token(current)
+    if token != current:
+        write_private(path, token + "\n")
 
 
 def sandbox_hint(environment: Mapping[str, str]) -> str | None:

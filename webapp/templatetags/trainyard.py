@@ -88,6 +88,18 @@ def ago(moment: dt.datetime | None, none: str = "–") -> SafeString | str:
     )
 
 
+@register.simple_tag
+def clock_time(moment: dt.datetime) -> SafeString:
+    """Show a time of today as `12:04 UTC`, and an earlier one with its date."""
+    utc = moment.astimezone(dt.UTC)
+    is_today = utc.date() == clock.estimate().astimezone(dt.UTC).date()
+    return format_html(
+        '<time datetime="{}">{}</time>',
+        utc.isoformat(),
+        utc.strftime("%H:%M UTC" if is_today else "%Y-%m-%d %H:%M UTC"),
+    )
+
+
 @register.inclusion_tag("components/progress.html")
 def progress(done: Any, *, label: str = "", small: bool = False) -> dict[str, Any]:
     """Show `{done, total, unit, eta_seconds, fraction?}` as a bar with the time left."""

@@ -1,6 +1,7 @@
 """Command line for the prediction server: `python -m workers.serving`."""
 
 import asyncio
+import dataclasses
 import faulthandler
 import importlib
 import logging
@@ -11,9 +12,12 @@ import uvloop
 
 from jobs.private_files import restrict_new_files
 from jobs.removed_settings import warn_of_removed
+from workers.serving.claimed_home import claim_home
 from workers.serving.settings import Settings, parse
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
+
+logger = logging.getLogger("trainyard.serving")
 
 
 def main() -> int:
@@ -27,6 +31,18 @@ def main() -> int:
     # It logs a line for each request to the dashboard.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     try:
+        claimed = claim_home(settings.home)
+        if claimed.instance > 1:
+            logger.warning(
+                "another prediction server has the home %s: this is number %d, in %s",
+                *(settings.home, claimed.instance, claimed.folder),
+            )
+        settings = dataclasses.replace(
+            settings,
+            home=claimed.folder,
+            instance=claimed.instance,
+            address_file=settings.address_file and claimed.own_name(settings.address_file),
+        )
         uvloop.run(_run(settings))
     except (OSError, ValueError) as error:
         sys.stderr.write(f"the prediction server cannot start: {error}\n")

@@ -1,25 +1,43 @@
-"""Authenticates callers by token. On a loopback address no token is needed."""
+"""Authenticates callers by token. On a loopback address no token is needed.
+
+A request never waits for the dashboard if its token is known: a loop asks for all known tokens again every
+few seconds. While the dashboard does not answer in time, the last answers hold for a stated time.
+"""
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections import OrderedDict
-from typing import NamedTuple, Protocol
+from collections.abc import Collection
+from typing import Protocol
 
 from workers.model_process.errors import Forbidden, Unauthenticated, Unavailable
 from workers.serving.access import Access
 from workers.serving.asgi import Request
+from workers.serving.known_callers import Caller, KnownCallers
+from workers.serving.releases.dashboard import MAX_DIGESTS, DashboardRefused
+
+logger = logging.getLogger("trainyard.serving")
 
 PREFIX = "ty_"
-# A revoked token is accepted for this long at most.
+# A revoked token is accepted for this long at most, while the dashboard answers.
 _CACHE_SECONDS = 10.0
-# An endpoint may have been created since the answer in the cache.
+_REFRESH_SECONDS = 4.0
+# A burst of new tokens makes few writes.
+_SAVE_PAUSE = 0.2
+# While the dashboard does not answer, until the next question.
+_RETRY_SECONDS = 1.0
+# The time that a request with a new token waits for an answer. A dashboard that needs longer counts as away.
+_WAIT_SECONDS = 1.0
+# An endpoint may have been created since the last answer.
 _RECHECK_SECONDS = 1.0
-# Of known tokens, and as many of others. Callers may send any number of invalid ones.
-_MAX_CACHED = 10_000
+# Callers may send any number of invalid tokens.
+_MAX_UNKNOWN = 10_000
 _MAX_TOKEN = 200
 # Lookups share the connections of the poll for releases.
 _MAX_LOOKUPS = 16
+_MAX_WAITING_LOOKUPS = 256
 
 
 class AccessLookup(Protocol):
@@ -28,29 +46,33 @@ class AccessLookup(Protocol):
     async def access_of(self, token: str) -> Access | None:
         """Return a token's access; None if it is unknown. Raises OSError if there is no answer."""
 
-
-class _Cached(NamedTuple):
-    access: Access | None
-    checked_at: float
-
-    @property
-    def age(self) -> float:
-        return time.monotonic() - self.checked_at
+    async def known_access(self, digests: Collection[str], used: Collection[str]) -> dict[str, Access]:
+        """Return the access of those tokens that are valid. Raises OSError if there is no answer."""
 
 
 class TokenAuthenticator:
-    """Checks tokens at the dashboard and caches the answers by the token's digest.
+    """Checks tokens by the dashboard's answers, which are kept by the token's digest.
 
-    An answer is valid for ten seconds. While the dashboard is unavailable, the last one is used, until the
-    token expires.
+    Args:
+        lookup: the dashboard.
+        callers: its answers.
     """
 
-    def __init__(self, lookup: AccessLookup) -> None:
-        self._lookup = lookup
-        self._known: OrderedDict[bytes, _Cached] = OrderedDict()
-        # Apart, so that invalid tokens evict no known one, which works while the dashboard is unavailable.
-        self._unknown: OrderedDict[bytes, _Cached] = OrderedDict()
-        self._lookups = asyncio.Semaphore(_MAX_LOOKUPS)
+    def __init__(self, lookup: AccessLookup, callers: KnownCallers) -> None:
+        self._lookup, self._callers = lookup, callers
+        # Apart, so that invalid tokens evict no known one.
+        self._unknown: OrderedDict[str, float] = OrderedDict()
+        self._lookups: dict[str, asyncio.Task[None]] = {}
+        self._free_lookups = asyncio.Semaphore(_MAX_LOOKUPS)
+        self._is_away = False
+        self._is_unsaved = asyncio.Event()
+
+    @property
+    def problem(self) -> str | None:
+        """Why no caller at all can be answered now; None if some can."""
+        if self._is_away and self._callers.is_empty:
+            return "the dashboard does not answer, and no token is known yet"
+        return None
 
     async def check(self, request: Request) -> Access:
         """Return the access that a request's token gives.
@@ -58,68 +80,185 @@ class TokenAuthenticator:
         Raises:
             Unauthenticated: there is no Bearer token, or it is unknown or expired.
             Forbidden: it is not for predictions.
-            Unavailable: the dashboard cannot be reached, and the token is not cached.
+            Unavailable: the token is not known, and the dashboard does not answer now.
         """
-        return await self._access(_token_of(request), _CACHE_SECONDS)
+        return _checked(await self._caller(_token_of(request), _CACHE_SECONDS))
 
     async def reaches(self, request: Request, model: str) -> bool:
         """Return whether a request's token reaches an endpoint. Raises like `check`."""
         token = _token_of(request)
-        if _covers(await self._access(token, _CACHE_SECONDS), model):
+        if _covers(_checked(await self._caller(token, _CACHE_SECONDS)), model):
             return True
-        return _covers(await self._access(token, _RECHECK_SECONDS), model)
+        return _covers(_checked(await self._caller(token, _RECHECK_SECONDS)), model)
 
     def is_known(self, request: Request, model: str) -> bool:
-        """Return whether a cached answer allows a request without a warning. Otherwise ask `check`."""
+        """Return whether a kept answer allows a request without a warning. Otherwise ask `check`."""
         try:
-            cached = self._known.get(_digest(_token_of(request)))
+            caller = self._callers.get(_digest(_token_of(request)))
         except Unauthenticated:
             return False
-        if cached is None or cached.access is None or cached.age >= _CACHE_SECONDS:
+        if caller is None or not self._is_current(caller, _CACHE_SECONDS):
             return False
-        return _covers(cached.access, model) and not cached.access.is_expired and not cached.access.warning
+        access = caller.access
+        if not _covers(access, model) or access.is_expired or access.warning:
+            return False
+        self._callers.use(caller)
+        return True
 
-    async def _access(self, token: str, valid_seconds: float) -> Access:
-        key = _digest(token)
-        cached = self._cached(key)
-        if cached is None or cached.age >= valid_seconds:
-            cached = await self._looked_up(key, token)
-        access = cached.access
-        if access is None or access.is_expired:
-            raise Unauthenticated("The token is not valid")
-        if access.endpoints is None:
-            raise Forbidden("The token lacks the scope predict")
-        return access
+    async def keep_current(self) -> None:
+        """Ask for all known tokens again and again, until cancelled."""
+        while True:
+            await self.refresh()
+            self._is_unsaved.set()
+            await asyncio.sleep(_RETRY_SECONDS if self._is_away else _REFRESH_SECONDS)
 
-    def _cached(self, key: bytes) -> _Cached | None:
-        return self._known.get(key) or self._unknown.get(key)
+    async def refresh(self) -> None:
+        """Ask for all known tokens once. Without any, this finds out whether the dashboard answers."""
+        digests = self._callers.digests()
+        for start in range(0, max(1, len(digests)), MAX_DIGESTS):
+            part = digests[start : start + MAX_DIGESTS]
+            asking = asyncio.create_task(self._ask_again(part))
+            try:
+                if not (await asyncio.wait({asking}, timeout=_WAIT_SECONDS))[0]:
+                    self._set_away("it needs more than a second for an answer")
+                if not await asking:
+                    return
+            finally:
+                asking.cancel()
 
-    async def _looked_up(self, key: bytes, token: str) -> _Cached:
-        """Ask the dashboard, and store the answer."""
+    async def keep_saved(self) -> None:
+        """Save new answers soon, until cancelled: a server that is killed needs them at its next start."""
+        while True:
+            await self._is_unsaved.wait()
+            self._is_unsaved.clear()
+            await self.save()
+            await asyncio.sleep(_SAVE_PAUSE)
+
+    async def save(self) -> None:
+        """Save the answers if they have changed. A full disk must not end the check of tokens."""
+        if (content := self._callers.content_to_save()) is None:
+            return
         try:
-            async with self._lookups:
-                answer = _Cached(await self._lookup.access_of(token), time.monotonic())
-        except OSError:
-            # An outage of the dashboard must not interrupt serving for known callers.
-            if (last := self._cached(key)) is None:
-                raise Unavailable("The token cannot be checked now", retry_after=5) from None
-            return last
-        self._known.pop(key, None)
-        self._unknown.pop(key, None)
-        answers = self._unknown if answer.access is None else self._known
-        answers[key] = answer
-        while len(answers) > _MAX_CACHED:
-            answers.popitem(last=False)
-        return answer
+            await asyncio.to_thread(self._callers.save, content)
+        except OSError as error:
+            logger.error("the known callers could not be saved: %s", error)
+
+    async def close(self) -> None:
+        """Save the answers, and abandon the questions that have none yet."""
+        await self.save()
+        tasks = list(self._lookups.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask_again(self, digests: list[str]) -> bool:
+        """Ask for some tokens; return whether there was an answer."""
+        used = self._callers.take_used(digests)
+        began = time.monotonic()
+        try:
+            known = await self._lookup.known_access(digests, used)
+        except DashboardRefused:
+            # It refuses this server, not its callers: each token is looked up when it is used.
+            return False
+        except OSError as error:
+            self._set_away(error)
+            return False
+        self._note_speed(began)
+        for digest in digests:
+            self._store(digest, known.get(digest))
+        return True
+
+    async def _caller(self, token: str, valid_seconds: float) -> Caller:
+        """Return a token's caller. Only an answer that is missing or old is waited for, and not for long."""
+        digest = _digest(token)
+        caller = self._callers.get(digest)
+        if caller is None and time.monotonic() - self._unknown.get(digest, -1e9) < _CACHE_SECONDS:
+            raise Unauthenticated("The token is not valid")
+        if caller is None or not self._is_current(caller, valid_seconds):
+            await self._look_up(digest, token)
+            caller = self._callers.get(digest)
+        if caller is None:
+            if digest in self._unknown:
+                raise Unauthenticated("The token is not valid")
+            raise Unavailable("The token cannot be checked now", retry_after=1 if not self._is_away else 5)
+        self._callers.use(caller)
+        return caller
+
+    def _is_current(self, caller: Caller, valid_seconds: float) -> bool:
+        """Return whether an answer is young enough, or there can be none that is younger."""
+        return self._is_away or time.monotonic() - max(caller.confirmed, caller.tried) < valid_seconds
+
+    async def _look_up(self, digest: str, token: str) -> None:
+        """Ask for one token, once for all requests with it, and wait while the dashboard answers quickly."""
+        task = self._lookups.get(digest)
+        if task is None:
+            if len(self._lookups) >= _MAX_WAITING_LOOKUPS:
+                return
+            task = self._lookups[digest] = asyncio.create_task(self._ask(digest, token))
+            task.add_done_callback(lambda _: self._lookups.pop(digest, None))
+        if self._is_away or (await asyncio.wait({task}, timeout=_WAIT_SECONDS))[0]:
+            return
+        # Otherwise it may have waited for others, of which any caller may make many.
+        if not self._free_lookups.locked():
+            self._set_away("it needs more than a second for an answer")
+
+    async def _ask(self, digest: str, token: str) -> None:
+        try:
+            async with self._free_lookups:
+                began = time.monotonic()
+                access = await self._lookup.access_of(token)
+        except DashboardRefused as error:
+            logger.warning("a token could not be looked up: %s", error)
+            # The next request must not ask again at once: too many questions may be the reason.
+            if (caller := self._callers.get(digest)) is not None:
+                caller.tried = time.monotonic()
+        except OSError as error:
+            self._set_away(error)
+        else:
+            self._note_speed(began)
+            self._store(digest, access)
+            self._is_unsaved.set()
+
+    def _store(self, digest: str, access: Access | None) -> None:
+        if access is not None:
+            self._unknown.pop(digest, None)
+            self._callers.put(digest, access)
+            return
+        self._callers.remove(digest)
+        self._unknown[digest] = time.monotonic()
+        while len(self._unknown) > _MAX_UNKNOWN:
+            self._unknown.popitem(last=False)
+
+    def _note_speed(self, began: float) -> None:
+        """Take the dashboard for present if its answer was quick."""
+        if self._is_away and time.monotonic() - began < _WAIT_SECONDS:
+            self._is_away = False
+            logger.info("the dashboard answers again: new tokens are looked up")
+
+    def _set_away(self, reason: object) -> None:
+        if not self._is_away:
+            logger.warning(
+                "the dashboard answers no questions about tokens, known ones keep working: %s", reason
+            )
+        self._is_away = True
+
+
+def _checked(caller: Caller) -> Access:
+    access = caller.access
+    if access.is_expired:
+        raise Unauthenticated("The token is not valid")
+    if access.endpoints is None:
+        raise Forbidden("The token lacks the scope predict")
+    return access
 
 
 def _covers(access: Access, model: str) -> bool:
     return access.endpoints is not None and model in access.endpoints
 
 
-def _digest(token: str) -> bytes:
-    # So that the tokens of callers are not kept in memory.
-    return hashlib.sha256(token.encode()).digest()
+def _digest(token: str) -> str:
+    # So that the tokens of callers are not kept in memory or on disk.
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _token_of(request: Request) -> str:

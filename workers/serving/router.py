@@ -24,6 +24,8 @@ from workers.serving.counting import RequestCounter
 from workers.serving.direct import DirectPredictions
 from workers.serving.direct_http import DirectHttpProtocol
 from workers.serving.eviction import evict_programs
+from workers.serving.health import Health
+from workers.serving.known_callers import KnownCallers
 from workers.serving.metrics import Labels, Metrics
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.dashboard import Dashboard
@@ -56,7 +58,15 @@ class Router:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._dashboard = Dashboard(settings.dashboard, settings.token_file)
         metrics, self._traffic = Metrics(), Traffic(next_run(home / "run"))
-        self._reporter = Reporter(self._dashboard, replica_name(home / "replica"), self._traffic)
+        self._authenticator = self._new_authenticator(settings)
+        self._health = Health(settings.unready_when, self._callers_problem)
+        self._reporter = Reporter(
+            self._dashboard,
+            replica_name(home / "replica"),
+            settings.instance,
+            self._traffic,
+            self._health,
+        )
         artifacts = Artifacts(home / "artifacts", settings.artifacts, self._dashboard)
         context = VersionContext(
             artifacts,
@@ -80,9 +90,10 @@ class Router:
                 model, load=load, changed=changed, drain_seconds=limits.drain_seconds
             ),
             changed=self._reporter.changed,
+            check_health=self._health.check,
         )
         self._add_gauges(metrics)
-        authenticator = TokenAuthenticator(self._dashboard) if settings.needs_token else None
+        authenticator = self._authenticator
         self._body_workers = BodyWorkers(limits.body_workers)
         bodies = BodyCodec(self._body_workers)
         self.app = ServingApp(
@@ -94,6 +105,15 @@ class Router:
         )
         self._compiled = settings.compiled, limits.compile_cache_bytes
         self._loops: list[asyncio.Task[None]] = []
+
+    def _new_authenticator(self, settings: Settings) -> TokenAuthenticator | None:
+        if not settings.needs_token:
+            return None
+        callers = KnownCallers(settings.home / "callers", settings.token_grace_seconds)
+        return TokenAuthenticator(self._dashboard, callers)
+
+    def _callers_problem(self) -> str | None:
+        return None if self._authenticator is None else self._authenticator.problem
 
     def _add_gauges(self, metrics: Metrics) -> None:
         metrics.add_gauge(
@@ -114,12 +134,16 @@ class Router:
         """Apply the saved releases, and start to poll the dashboard."""
         self._catalog.resume()
         loops: dict[str, Callable[[], Awaitable[None]]] = {
-            "polling for releases": lambda: poll_releases(self._dashboard, self._catalog),
+            "polling for releases": lambda: poll_releases(self._dashboard, self._catalog, self._health),
+            "logging problems": self._health.log_problems,
             "reporting": lambda: self._reporter.run(self._catalog),
             "closing intervals of counts": self._reporter.close_intervals,
             "preparing body workers": self._body_workers.prepare,
             "evicting compiled programs": lambda: evict_programs(*self._compiled),
         }
+        if self._authenticator is not None:
+            loops["asking for known tokens"] = self._authenticator.keep_current
+            loops["saving known callers"] = self._authenticator.keep_saved
         self._loops = [asyncio.create_task(run_with_restarts(name, loop)) for name, loop in loops.items()]
 
     async def stop(self) -> None:
@@ -129,15 +153,17 @@ class Router:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._catalog.close()
-        await self._report_last_counts()
+        await self._report_last()
         await self._body_workers.close()
+        if self._authenticator is not None:
+            await self._authenticator.close()
         await self._dashboard.close()
 
-    async def _report_last_counts(self) -> None:
+    async def _report_last(self) -> None:
         self._traffic.close_interval(time.time())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_REPORT_SECONDS):
-                await self._reporter.send_all_counts(self._catalog)
+                await self._reporter.send_last(self._catalog)
 
     def _versions(self) -> list[tuple[Labels, LoadedVersion]]:
         return [

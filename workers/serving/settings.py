@@ -3,14 +3,19 @@
 import argparse
 import ipaddress
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
+from typing import Literal, cast, get_args
 
 from transport import admission
 from workers.serving.hosts import LOOPBACK, allowed_hosts
 from workers.serving.versions.gpu_environment import gpu_variables
 from workers.system.compile_cache import DEFAULT_LIMIT
+
+UnreadyWhen = Literal["refused", "cut-off", "never"]
+"""When a server that learns of no release is not ready: if its credential is refused, always, or never."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,12 @@ class Settings:
     # Only the supervisor asks there, so that it gets an answer even when no connection is free.
     health_socket: Path | None = None
     allow_anonymous: bool = False
+    # How long the dashboard's last answer about a token holds while it gives no new one.
+    token_grace_seconds: float = 24 * 3600.0
+    # When a server that learns of no release is not ready.
+    unready_when: UnreadyWhen = "refused"
+    # Its number among the servers of one home.
+    instance: int = 1
     # Further names under which a server on a loopback address answers.
     allowed_hosts: tuple[str, ...] = ()
     # Otherwise each model child is a new interpreter.
@@ -133,6 +144,8 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         address_file=options.address_file,
         health_socket=options.health_socket,
         allowed_hosts=hosts,
+        token_grace_seconds=options.token_grace_seconds,
+        unready_when=options.unready_when,
         allow_anonymous=environment.get("TRAINYARD_SERVING_OPEN") == "1",
         fork_children=environment.get("TRAINYARD_SERVING_FORK") != "0",
         limits=limits,
@@ -145,11 +158,28 @@ def _networks(text: str) -> list[str]:
     return [] if networks == ["none"] else networks
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, such as 86400")
+    return seconds
+
+
+def _unready_when(text: str) -> UnreadyWhen:
+    for policy in get_args(UnreadyWhen):
+        if text == policy:
+            return cast(UnreadyWhen, policy)
+    raise argparse.ArgumentTypeError(f"{text!r}: choose from {', '.join(get_args(UnreadyWhen))}")
+
+
 def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     defaults = Limits()
     parser = argparse.ArgumentParser("python -m workers.serving", description="Serves approved models.")
 
-    def add(name: str, kind: type, help_: str, default: object = None) -> None:
+    def add(name: str, kind: Callable[[str], object], help_: str, default: object = None) -> None:
         variable = f"TRAINYARD_SERVING_{name.upper().replace('-', '_')}"
         fallback = environment.get(variable, default)
         required = fallback is None and help_.startswith("(required)")
@@ -162,7 +192,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("address-file", Path, "JSON file to write the address to once the server listens")
     add("health-socket", Path, "unix socket on which only the supervisor asks whether the server answers")
     add("dashboard", str, "(required) URL of the dashboard")
-    add("token-file", Path, "(required) file with a token that has the scope serve")
+    add("token-file", Path, "(required) file with this server's credential, see the command `serving-token`")
     add("public-key-file", Path, "(required) Ed25519 key that signs releases, PEM or base64")
     add("home", Path, "(required) folder of the server's state and cached artifacts")
     add("artifacts", Path, "the dashboard's artifact folder, if it is on this machine")
@@ -187,6 +217,18 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         str,
         "addresses and networks of proxies, which that limit does not concern",
         ",".join(admission.LOOPBACK),
+    )
+    add(
+        "token-grace-seconds",
+        _seconds,
+        "how long known callers are answered while the dashboard is away",
+        24 * 3600.0,
+    )
+    add(
+        "unready-when",
+        _unready_when,
+        "when a server that learns of no release is not ready: refused, cut-off (also unanswered) or never",
+        "refused",
     )
     add("child-threads", int, "threads of one model child", defaults.child_threads)
     add(

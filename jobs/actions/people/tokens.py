@@ -23,9 +23,10 @@ SCOPES = ("read", "write", "approve", "predict", "serve", "admin", "worker")
 ADMIN_SCOPES = frozenset({"admin", "worker"})
 UNAVAILABLE_SCOPES = frozenset({"worker"})
 """Scopes that cannot be given yet, since no request needs them."""
-OFFERED_SCOPES = tuple(scope for scope in SCOPES if scope not in UNAVAILABLE_SCOPES)
+SERVER_SCOPE = "serve"
+"""The scope of prediction servers' credentials. No person's token has it."""
+OFFERED_SCOPES = tuple(scope for scope in SCOPES if scope not in {*UNAVAILABLE_SCOPES, SERVER_SCOPE})
 USED_RESOLUTION = timedelta(minutes=1)
-SERVICE_NAME = "installation"
 
 _UNEXPIRED = PreparedQuery(
     lambda: ApiToken.objects.select_related("user").filter(
@@ -76,10 +77,10 @@ def create(
             _check_within(parent, user, checked_scopes, expires)
             expires = expires or parent.expires
         chosen = _checked_endpoints(user, checked_scopes, endpoints, parent)
-        return _new_token(user, name[:100], checked_scopes, expires, endpoints=chosen, parent=parent, by=by)
+        return new_token(user, name[:100], checked_scopes, expires, endpoints=chosen, parent=parent, by=by)
 
 
-def _new_token(
+def new_token(
     user: User,
     name: str,
     scopes: list[str],
@@ -164,6 +165,25 @@ def authenticate(raw: str) -> ApiToken | None:
     return token
 
 
+def note_use(digests: Collection[str]) -> None:
+    """Record that prediction servers were asked with these tokens. A time is kept to the minute."""
+    now = clock.estimate()
+    stale = Q(last_used=None) | Q(last_used__lte=now - USED_RESOLUTION)
+    ApiToken.objects.filter(stale, digest__in=digests).update(last_used=now)
+
+
+def held_scopes(token: ApiToken) -> tuple[str, ...]:
+    """Return the scopes that an authenticated token gives now.
+
+    A token that may predict for some time more, without the scope for it, has this scope until then.
+    """
+    held = [scope for scope in token.scopes if scope != SERVER_SCOPE or token.user.is_service]
+    until = token.predicts_until
+    if until is not None and until > clock.estimate() and "predict" not in held:
+        held.append("predict")
+    return tuple(held)
+
+
 def still_reads(token_id: int) -> bool:
     """Return whether a token that was authenticated earlier is still valid for reading."""
     token = ApiToken.objects.filter(pk=token_id).first()
@@ -203,24 +223,6 @@ def _descendants(token: ApiToken) -> list[ApiToken]:
     return descendants
 
 
-def service_token(scope: str) -> str:
-    """Create a token for a process in this installation. Earlier ones with that scope are deleted.
-
-    It belongs to a service account, which is not listed among people and cannot log in.
-    """
-    with transaction.atomic():
-        user, is_new = User.objects.get_or_create(username=SERVICE_NAME, defaults={"is_service": True})
-        if is_new:
-            user.set_unusable_password()
-            user.save(update_fields=["password"])
-        if not user.is_service:
-            raise Forbidden(f"The user name {SERVICE_NAME!r} belongs to a person: rename that account.")
-        name = f"service:{scope}"
-        ApiToken.objects.filter(user=user, name=name).delete()
-        _, raw = _new_token(user, name, [scope], by=None)
-    return raw
-
-
 def digest_of(raw: str) -> str:
     """Return a token's hash, which is stored instead of the token."""
     return hashlib.sha256(raw.encode("utf-8", "replace")).hexdigest()
@@ -234,6 +236,10 @@ def _checked_scopes(user: User, scopes: Collection[str]) -> list[str]:
     if early := sorted(set(scopes) & UNAVAILABLE_SCOPES):
         fault = f"the scope {early[0]} is not available yet"
         raise BadInput(f"{fault}; choose from {', '.join(OFFERED_SCOPES)}", [Problem("/scopes", fault)])
+    if SERVER_SCOPE in scopes:
+        fault = "the scope serve is for prediction servers alone, not for tokens of people"
+        message = f"{fault}: an administrator makes one with the command `serving-token NAME`"
+        raise BadInput(message, [Problem("/scopes", message)])
     beyond = sorted(set(scopes) & ADMIN_SCOPES)
     if beyond and not user.is_superuser:
         raise Forbidden(f"The scope {beyond[0]} is only for administrators of the installation.")

@@ -3,52 +3,64 @@
 from django.db import transaction
 from django.db.models import Min
 
-from jobs import access, clock
-from jobs.access import Action
+from jobs import clock
 from jobs.actions.audit import audit
 from jobs.actions.registry import traffic
-from jobs.errors import NotFound
+from jobs.errors import Conflict, NotFound
 from jobs.messages.release import ReplicaReport
-from jobs.models import Endpoint, PromotionRequest, Replica, User
+from jobs.models import Endpoint, PromotionRequest, Replica
 from jobs.queries.registry import endpoints
 
 
-def record_report(report: ReplicaReport, *, by: User) -> Replica:
+def record_report(report: ReplicaReport, *, server: str) -> Replica:
     """Store a prediction server's report on an endpoint, and complete promotions that are now served.
 
     Its request counts are added, unless an earlier delivery of the same report has added them.
 
+    Args:
+        report: the report.
+        server: the name of the credential with which it was sent. It names the replica.
+
     Raises:
-        NotFound: the endpoint does not exist, or `by` may not report for its servers.
+        NotFound: the endpoint does not exist.
+        Conflict: another server reports with the same credential.
     """
-    endpoint = _reported_endpoint(report.model, by)
+    endpoint = Endpoint.objects.select_related("model__project").filter(model__name=report.model).first()
+    if endpoint is None:
+        raise NotFound(f"There is no endpoint {report.model!r}.")
     with transaction.atomic():
+        name = endpoints.replica_name(server, report.instance)
+        _check_unshared(name, endpoint, report)
         replica, _ = Replica.objects.update_or_create(
-            name=report.replica[:200],
+            name=name,
             endpoint=endpoint,
             defaults={
                 "generation": report.generation,
                 "report": report.model_dump(mode="json", exclude={"traffic"}),
                 "seen": clock.now(),
+                "stopped": report.stops,
             },
         )
         if report.traffic is not None:
             traffic.add_report(replica, report.traffic)
-        _mark_released(endpoint, by=by)
+        _mark_released(endpoint)
     return replica
 
 
-def _reported_endpoint(name: str, by: User) -> Endpoint:
-    # The service account for the installation's own servers is no project's member.
-    if not by.is_service:
-        return access.get_endpoint(by, name, Action.SERVE)
-    endpoint = Endpoint.objects.select_related("model__project").filter(model__name=name).first()
-    if endpoint is None:
-        raise NotFound(f"There is no endpoint {name!r}.")
-    return endpoint
+def _check_unshared(name: str, endpoint: Endpoint, report: ReplicaReport) -> None:
+    """Refuse a second server with the same credential: one of them would hide the versions of the other."""
+    other = endpoints.live_replicas(endpoint).filter(name=name).first()
+    if other is None or other.report["replica"] == report.replica:
+        return
+    place = (other.report.get("server") or {}).get("host", other.report["replica"])
+    raise Conflict(
+        f"The credential {name!r} is in use by the prediction server {other.report['replica']} ({place}): "
+        "each needs one of its own, which an administrator makes with the command `serving-token NAME`.",
+        code="credential_in_use",
+    )
 
 
-def _mark_released(endpoint: Endpoint, *, by: User) -> None:
+def _mark_released(endpoint: Endpoint) -> None:
     """Mark approved promotions as released once every live replica serves their generation."""
     lowest = endpoints.live_replicas(endpoint).aggregate(lowest=Min("generation"))["lowest"]
     served = PromotionRequest.objects.filter(
@@ -61,8 +73,7 @@ def _mark_released(endpoint: Endpoint, *, by: User) -> None:
             audit.record(
                 "promotion.released",
                 f"promotion:{promotion.pk}",
-                # A server elsewhere reports with the token of a person, who answers for it.
-                by=None if by.is_service else by,
+                by=None,
                 project=promotion.model.project,
                 generation=promotion.generation,
             )

@@ -12,6 +12,10 @@ class ReplicaOut(Answer):
     name: str
     generation: int
     live: bool = Field(description="Whether it has reported in the last seconds.")
+    stopped: bool = Field(description="Whether its last report was that it stops.")
+    cut_off_since: Time | None = Field(
+        description="Since when it learns of no release, though it may still answer; null: it is not cut off."
+    )
     loading: int | None = Field(description="The generation that it is loading.")
     versions: dict[str, str] = Field(description="The state of each version.")
     error: str | None
@@ -52,6 +56,21 @@ class AccessOut(Answer):
     endpoints: list[str]
     expires: Time | None = Field(description="When this ends; null: when the credentials are revoked.")
     warning: str | None = Field(description="Why the token must be replaced; null: it need not.")
+
+
+class KnownAccessOut(Answer):
+    """The access that one token gives now."""
+
+    digest: str = Field(description="The SHA-256 of the token, in hexadecimal digits.")
+    endpoints: list[str] | None = Field(description="null: the token is not for predictions.")
+    expires: Time | None = Field(description="When this ends; null: when the token is revoked.")
+    warning: str | None = Field(description="Why the token must be replaced; null: it need not.")
+
+
+class KnownAccessesOut(Answer):
+    """The access of those tokens that are valid. All others are unknown, revoked or expired."""
+
+    tokens: list[KnownAccessOut]
 
 
 class ReleasesOut(Answer):

@@ -50,6 +50,14 @@ class PromotionDecisionOut(Answer):
     created: Time
 
 
+class CutOffOut(Answer):
+    """A prediction server that has not learnt of a release."""
+
+    replica: str
+    since: Time = Field(description="When it learnt of releases for the last time.")
+    generation: int = Field(description="The one that it served then, and may still serve.")
+
+
 class PromotionOut(Answer):
     """A promotion request."""
 
@@ -72,6 +80,9 @@ class PromotionOut(Answer):
     gate_job: int | None
     decisions: list[PromotionDecisionOut]
     generation: int | None = Field(description="The generation of the release that followed.")
+    cut_off: list[CutOffOut] = Field(
+        description="Prediction servers that may answer with an older generation, while this is the newest."
+    )
     expires: Time
     created: Time
     decided: Time | None

@@ -1,10 +1,12 @@
 """Reads API tokens."""
 
-from django.db.models import QuerySet
+from collections.abc import Collection
+
+from django.db.models import Q, QuerySet
 
 from jobs import access, clock
 from jobs.answers.people.tokens import TokenOut
-from jobs.answers.registry.endpoints import AccessOut
+from jobs.answers.registry.endpoints import AccessOut, KnownAccessOut
 from jobs.errors import Forbidden, NotFound
 from jobs.models import ApiToken, User
 
@@ -18,6 +20,16 @@ def visible_tokens(user: User) -> QuerySet[ApiToken]:
     """Return the tokens of `user`, newest first. An administrator sees all."""
     rows = ApiToken.objects.all() if user.is_superuser else own_tokens(user)
     return rows.select_related("user").order_by("-created")
+
+
+def server_credentials() -> QuerySet[ApiToken]:
+    """Return the valid credentials of prediction servers. During a rotation, two have the same name."""
+    own = ApiToken.objects.filter(_unexpired(), user__is_service=True, scopes=["serve"])
+    return own.order_by("name", "pk")
+
+
+def _unexpired() -> Q:
+    return Q(expires=None) | Q(expires__gt=clock.estimate())
 
 
 def get_token(token_id: int) -> ApiToken:
@@ -55,8 +67,30 @@ def serving_access(user: User, token: ApiToken | None) -> AccessOut:
         Forbidden: the token is not for predictions, or no longer.
     """
     names = access.served_endpoints(user).order_by("model__name").values_list("model__name", flat=True)
+    return _access(list(names), token)
+
+
+def known_access(digests: Collection[str]) -> list[KnownAccessOut]:
+    """Return the access that tokens give now, by their digests. Unknown and ended tokens are left out."""
+    rows = ApiToken.objects.filter(_unexpired(), digest__in=digests, user__is_active=True)
+    names: dict[int, list[str]] = {}
+    known = []
+    for token in rows.select_related("user"):
+        if token.user_id not in names:
+            served = access.served_endpoints(token.user).order_by("model__name")
+            names[token.user_id] = list(served.values_list("model__name", flat=True))
+        try:
+            given = _access(names[token.user_id], token)
+        except Forbidden:
+            known.append(KnownAccessOut(digest=token.digest, endpoints=None, expires=None, warning=None))
+        else:
+            known.append(KnownAccessOut(digest=token.digest, **given.model_dump()))
+    return known
+
+
+def _access(names: list[str], token: ApiToken | None) -> AccessOut:
     if token is None:
-        return AccessOut(endpoints=list(names), expires=None, warning=None)
+        return AccessOut(endpoints=names, expires=None, warning=None)
     expires, warning = token.expires, None
     if "predict" not in token.scopes:
         until = token.predicts_until
@@ -64,5 +98,5 @@ def serving_access(user: User, token: ApiToken | None) -> AccessOut:
             raise Forbidden("The token lacks the scope predict.", code="scope_missing")
         expires = min(until, expires or until)
         warning = f"this token asks for predictions until {until:%Y-%m-%d}: use one with the scope predict"
-    served = names if token.endpoints is None else names.filter(model__name__in=token.endpoints)
-    return AccessOut(endpoints=list(served), expires=expires, warning=warning)
+    served = names if token.endpoints is None else [name for name in names if name in token.endpoints]
+    return AccessOut(endpoints=served, expires=expires, warning=warning)

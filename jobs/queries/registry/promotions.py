@@ -3,9 +3,10 @@
 from django.db.models import QuerySet, prefetch_related_objects
 
 from jobs import access
-from jobs.answers.registry.promotions import GateOut, PromotionDecisionOut, PromotionOut
+from jobs.answers.registry.promotions import CutOffOut, GateOut, PromotionDecisionOut, PromotionOut
 from jobs.models import Decision, ModelVersion, PromotionRequest, User
 from jobs.queries.registry import gates
+from jobs.queries.registry.endpoints import cut_off_replicas
 from jobs.queries.runs import evaluations
 
 
@@ -18,7 +19,8 @@ def promotions_for_lists(user: User) -> QuerySet[PromotionRequest]:
         "baseline_version",
         "gate_revision__created_by",
     )
-    return access.visible_promotions(user).select_related(*related).prefetch_related("decisions__user")
+    rows = access.visible_promotions(user).select_related(*related)
+    return rows.prefetch_related("decisions__user", "model__endpoint__replicas")
 
 
 def replaced_version(promotion: PromotionRequest) -> ModelVersion | None:
@@ -50,7 +52,7 @@ def decisions_of(promotion: PromotionRequest) -> QuerySet[Decision]:
 def promotion_out(promotion: PromotionRequest) -> PromotionOut:
     """Return a request's API representation."""
     # This costs no query for a row of a list, which has its decisions already.
-    prefetch_related_objects([promotion], "decisions__user")
+    prefetch_related_objects([promotion], "decisions__user", "model__endpoint__replicas")
     revision = promotion.gate_revision
     decisions = sorted(promotion.decisions.all(), key=lambda decision: decision.pk)
     return PromotionOut(
@@ -74,10 +76,23 @@ def promotion_out(promotion: PromotionRequest) -> PromotionOut:
         gate_job=promotion.gate_job_id,
         decisions=[decision_out(decision) for decision in decisions],
         generation=promotion.generation,
+        cut_off=cut_off_servers(promotion),
         expires=promotion.expires,
         created=promotion.created,
         decided=promotion.decided,
     )
+
+
+def cut_off_servers(promotion: PromotionRequest) -> list[CutOffOut]:
+    """Return the prediction servers that have not learnt of the release of a request, if it is the newest."""
+    endpoint = promotion.model.endpoint
+    if promotion.generation is None or promotion.generation != endpoint.generation:
+        return []
+    behind = [row for row in endpoint.replicas.all() if row.generation < endpoint.generation]
+    return [
+        CutOffOut(replica=row.name, since=since, generation=row.generation)
+        for row, since in cut_off_replicas(behind)
+    ]
 
 
 def decision_out(decision: Decision) -> PromotionDecisionOut:

@@ -57,7 +57,7 @@ def release(model: RegisteredModel, version: ModelVersion, *, by: User) -> None:
         releases.put_into_production(endpoint_of(model), promotion, by=by)
 
 
-def ask(model: RegisteredModel, *, by: User, sequence: int, ages: range, requests: int = 40) -> None:
+def ask(model: RegisteredModel, *, sequence: int, ages: range, requests: int = 40) -> None:
     """Report requests of some intervals, as a prediction server would."""
     now = time.time()
     intervals = [
@@ -79,7 +79,7 @@ def ask(model: RegisteredModel, *, by: User, sequence: int, ages: range, request
         processes=(ModelProcess(version=2, pid=80, memory_bytes=54_000_000, waiting=12),),
         traffic=TrafficReport(run=1, sequence=sequence, sent=now, intervals=tuple(intervals)),
     )
-    replica_reports.record_report(report, by=by)
+    replica_reports.record_report(report, server="machine-1")
 
 
 def counts(requests: int, version: int) -> Counts:
@@ -99,7 +99,7 @@ def test_an_endpoint_shows_its_requests_and_follows_them(people: People, open_as
     page = open_as(people.owner, "/endpoints/digits")
     expect(page.get_by_text("No requests yet")).to_be_visible()
     expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
-    ask(model, by=people.owner, sequence=1, ages=range(20, 600, 10))
+    ask(model, sequence=1, ages=range(20, 600, 10))
     expect(page.get_by_role("region", name="Latency", exact=True)).to_be_visible()
     expect(page.get_by_text("No requests yet")).to_be_hidden()
     figures = page.locator(".ty-traffic-figures")
@@ -147,7 +147,7 @@ def test_the_charts_of_an_endpoint_have_one_time_axis_and_it_is_in_the_address(
     people: People, open_as: Open
 ) -> None:
     model = released(people)
-    ask(model, by=people.owner, sequence=1, ages=range(20, 600, 10))
+    ask(model, sequence=1, ages=range(20, 600, 10))
     page = open_as(people.owner, "/endpoints/digits?range=15m&version=3")
     expect(page.get_by_role("button", name="15 min")).to_have_attribute("aria-pressed", "true")
     expect(page.locator(".ty-traffic-tools select")).to_have_value("3")
@@ -172,7 +172,7 @@ def test_the_charts_of_an_endpoint_have_one_time_axis_and_it_is_in_the_address(
 
 def test_only_the_lines_of_versions_have_colours_of_versions(people: People, open_as: Open) -> None:
     model = released(people)
-    ask(model, by=people.owner, sequence=1, ages=range(20, 600, 10))
+    ask(model, sequence=1, ages=range(20, 600, 10))
     page = open_as(people.owner, "/endpoints/digits")
     expect(page.locator('[data-chart="errors"] canvas')).to_be_visible()
     colours = page.evaluate(COLOURS)

@@ -80,6 +80,13 @@ def test_compose_has_no_default_password_and_listens_only_on_this_machine() -> N
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
+def test_prediction_servers_of_compose_can_be_several_with_a_port_each() -> None:
+    serving = SERVICES["serving"]
+    assert not {"container_name", "hostname"} & set(serving)
+    # A range of ports from the environment; Docker would give one server another port of it at each start.
+    assert serving["ports"] == ["127.0.0.1:${SERVING_PORTS:-8501}:8501"]
+
+
 def test_the_web_server_of_compose_migrates_and_the_others_wait_for_it() -> None:
     assert "--migrate" in SERVICES["web"]["command"]
     assert {name for name in OURS if "web" in SERVICES[name].get("depends_on", ())} == {*OURS} - {"web"}

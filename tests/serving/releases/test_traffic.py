@@ -8,6 +8,7 @@ import pytest
 
 from jobs.messages.release import ReplicaReport
 from jobs.messages.traffic import TrafficReport
+from workers.serving.health import Health
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.dashboard import Dashboard, DashboardUnavailable, ReportRefused
 from workers.serving.releases.endpoint import Endpoint
@@ -52,7 +53,7 @@ class _Catalog:
 
 
 def sender(traffic: Traffic, dashboard: _Dashboard) -> Reporter:
-    return Reporter(cast(Dashboard, dashboard), "here", traffic)
+    return Reporter(cast(Dashboard, dashboard), "here", 1, traffic, Health("never", lambda: None))
 
 
 def ask(traffic: Traffic, model: str, times: int) -> None:
@@ -88,7 +89,7 @@ async def test_a_report_whose_answer_is_lost_is_sent_again_and_counted_once() ->
 
 async def test_at_the_end_the_counts_behind_an_unconfirmed_report_are_sent_too() -> None:
     reporter, dashboard, catalog = await after_a_lost_answer()
-    await reporter.send_all_counts(catalog)
+    await reporter.send_last(catalog)
     assert dashboard.counted == {"digits": 7}
 
 

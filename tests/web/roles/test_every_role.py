@@ -21,14 +21,14 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from jobs.actions.people import tokens
+from jobs.actions.people import service_tokens, tokens
 from jobs.models import Membership
 from tests import factories
 from tests.api.conftest import Caller
 from tests.api.document.test_fuzz import operations
 from tests.fuzzing import example
 from tests.people import browser_of
-from tests.web.access_table import GROUPS, SCOPES, table
+from tests.web.access_table import GROUPS, READ_BY_SERVERS, SCOPES, table
 from tests.web.test_stranger import MARK, ROUTES, Yard, address, body_of, make_yard
 
 ROLES = ("anonymous", "stranger", "viewer", "member", "trainer", "approver", "owner", "administrator")
@@ -193,6 +193,24 @@ def test_a_token_with_one_scope_reaches_what_the_contract_lists(yard: Yard, scop
                 f"{scope}: {verb} {path} answered {response.status_code}, wrote {tables or '-'}"
             )
     assert not complaints, "\n".join(complaints)
+
+
+def test_the_credential_of_a_prediction_server_reaches_what_servers_need_and_nothing_else(
+    yard: Yard, bodies: Any
+) -> None:
+    secret = service_tokens.create_credential("b", by=None)
+    client = Client(headers={"Authorization": f"Bearer {secret}"}, raise_request_exception=False)
+    reached, complaints = set(), []
+    for method, path, _, _ in operations():
+        verb, route = method.upper(), re.sub(r"{(\w+)}", r"<\1>", f"/api/v1{path}")
+        with written() as tables:
+            response: Any = getattr(client, method)(address(route[1:], yard), **body_for(verb, route, bodies))
+        if response.status_code != 403:
+            reached.add(f"{verb} {path}")
+        elif tables or response.json()["code"] != "scope_missing":
+            complaints.append(f"{verb} {path} answered {response.status_code}, wrote {tables or '-'}")
+    assert not complaints, "\n".join(complaints)
+    assert reached == READ_BY_SERVERS
 
 
 def test_a_token_opens_no_page(yard: Yard) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest
@@ -11,17 +11,20 @@ from ninja.responses import Status
 from pydantic import Field
 
 from jobs import access
+from jobs.actions.people.tokens import note_use
 from jobs.actions.registry import replica_reports
-from jobs.answers.registry.endpoints import AccessOut, ReleasesOut
+from jobs.answers.registry.endpoints import AccessOut, KnownAccessesOut, ReleasesOut
 from jobs.messages.release import ReplicaReport, SignedRelease
 from jobs.models import User
 from jobs.queries.people import tokens
 from jobs.queries.registry import releases as queries
-from webapp.api.auth import actor, caller, needs
+from webapp.api.auth import actor, caller, needs, prediction_server
+from webapp.api.shapes import In
 
 router = Router()
 POLL_SECONDS = 0.25
 """The interval at which a waiting request reads the database."""
+MAX_DIGESTS = 500
 
 
 class Since(Schema):
@@ -29,6 +32,20 @@ class Since(Schema):
 
     after: int | None = Field(None, ge=0, le=2**63 - 1, description="The `sequence` of the last response.")
     wait: float = Field(0, ge=0, le=60, description="How many seconds to wait for a new release.")
+
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["0" * 64])]
+
+
+class KnownTokens(In):
+    """The callers that a prediction server knows, by the SHA-256 of their tokens."""
+
+    digests: list[Digest] = Field(max_length=MAX_DIGESTS)
+    used: list[Digest] = Field(
+        default_factory=list,
+        max_length=MAX_DIGESTS,
+        description="Those that have asked since the last request.",
+    )
 
 
 # Asynchronous, since a synchronous long poll would occupy a thread while it waits.
@@ -54,15 +71,25 @@ def _newest_releases(user: User, after: int | None) -> tuple[int, list[dict[str,
     return sequence, [record.body for record in records]
 
 
-@router.get("/serving/access", response=AccessOut, auth=needs("predict", "serve"))
+@router.get("/serving/access", response=AccessOut, auth=needs("predict"))
 def get_serving_access(request: HttpRequest) -> AccessOut:
     """Return the endpoints that the caller may ask for predictions. Prediction servers ask with its token."""
     who = caller(request)
     return tokens.serving_access(who.user, who.token)
 
 
+@router.post("/serving/access", response=KnownAccessesOut, auth=needs("serve"))
+def read_known_access(request: HttpRequest, body: KnownTokens) -> KnownAccessesOut:  # noqa: ARG001
+    """Return the access that tokens give now, so that a revoked one ends on prediction servers."""
+    note_use(body.used)
+    return KnownAccessesOut(tokens=tokens.known_access(body.digests))
+
+
 @router.post("/serving/reports", response={204: None}, auth=needs("serve"))
 def report_replica(request: HttpRequest, body: ReplicaReport) -> Status[None]:
-    """Report the versions that a prediction server serves for an endpoint."""
-    replica_reports.record_report(body, by=actor(request))
+    """Report the versions that a prediction server serves for an endpoint.
+
+    The server has the name of its credential, whatever `replica` is.
+    """
+    replica_reports.record_report(body, server=prediction_server(request))
     return Status(204, None)

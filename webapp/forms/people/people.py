@@ -17,7 +17,6 @@ SCOPE_HELP = {
     "write": "create and change experiments, jobs, data sets and models",
     "approve": "decide promotion requests",
     "predict": "ask the prediction server",
-    "serve": "act as a prediction server: read releases and their files, report",
     "admin": "manage users and workers, read the audit log",
 }
 

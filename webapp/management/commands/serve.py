@@ -23,7 +23,7 @@ class Command(BaseCommand):
             "--token-file",
             type=Path,
             default=home.serving_token_file,
-            help="file with a token that has the scope serve",
+            help="file with this server's credential, see the command serving-token",
         )
         parser.add_argument(
             "--public-key-file",

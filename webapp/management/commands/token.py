@@ -1,13 +1,11 @@
-import re
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs import clock
 from jobs.actions.people import people, tokens
 from jobs.errors import TrainyardError
-
-UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+from webapp.ops.durations import parse_duration
 
 
 class Command(BaseCommand):
@@ -53,7 +51,7 @@ class Command(BaseCommand):
 
 def expiry_after(text: str) -> datetime:
     """Return the time after a duration such as `30d`, `12h` or `45m`."""
-    match = re.fullmatch(r"(\d{1,5})([mhd])", text)
-    if match is None:
+    duration = parse_duration(text)
+    if duration is None:
         raise CommandError(f"--expires {text!r}: give a number and m, h or d, such as 30d")
-    return clock.now() + int(match[1]) * UNITS[match[2]]
+    return clock.now() + duration

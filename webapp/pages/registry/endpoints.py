@@ -158,9 +158,9 @@ class LiveSection(Context):
 
 def _live_context(row: Endpoint) -> LiveSection:
     by_replica = {replica.name: replica for replica in traffic.traffic_by_replica(row)}
-    replicas_out = [queries.replica_out(replica) for replica in queries.replicas_of(row)]
     replicas = [
-        (replica, by_replica.get(replica.name), _version_processes(replica)) for replica in replicas_out
+        (replica, by_replica.get(replica.name), _version_processes(replica))
+        for replica in queries.replicas_out(row)
     ]
     return LiveSection(replicas=replicas, count=queries.replica_counts([row]).get(row.pk))
 

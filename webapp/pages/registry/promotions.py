@@ -13,6 +13,7 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import promotions
+from jobs.answers.registry.promotions import CutOffOut
 from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
 from jobs.models import Decision, Endpoint, GateRevision, ModelVersion, PromotionRequest
 from jobs.queries import home, paging
@@ -101,6 +102,7 @@ class PromotionPage(Context):
     promotion: PromotionRequest
     endpoint: Endpoint
     champion: ModelVersion | None
+    cut_off: list[CutOffOut]
     gates: list[tuple[Gate, str]]
     gate_rules: GateRevision | None
     newer_gates: int | None
@@ -137,6 +139,7 @@ def _promotion_context(request: Request, row: PromotionRequest) -> PromotionPage
         promotion=row,
         endpoint=endpoint,
         champion=champion,
+        cut_off=queries.cut_off_servers(row),
         gates=[(gate, gates.next_step(gate)) for gate in promotion_gates],
         gate_rules=row.gate_revision,
         newer_gates=newest if newest != gate_rules.revision_number(row.gate_revision) else None,

@@ -65,5 +65,5 @@ class CatalogView(Protocol):
     def pick(self, target: Target) -> PickedView:
         """Return the version that answers a request. Raises a `ServingError` if none does."""
 
-    def check_ready(self) -> None:
-        """Raise Unavailable unless all models are loaded."""
+    def check_ready(self) -> dict[str, str]:
+        """Return facts that a ready server adds to this state. Raises Unavailable unless it is ready."""

@@ -114,8 +114,7 @@ def _live(_: CatalogView, __: frozenset[str] | None) -> Response:
 
 
 def _ready(catalog: CatalogView, _: frozenset[str] | None) -> Response:
-    catalog.check_ready()
-    return json_response({"ready": True})
+    return json_response({"ready": True, **catalog.check_ready()})
 
 
 def _index(catalog: CatalogView, reached: frozenset[str] | None) -> Response:

@@ -26,6 +26,7 @@ class Catalog:
         artifacts: the cache with model files.
         new_endpoint: returns an endpoint for a model, which calls the given function after each change.
         changed: requests a report to the dashboard.
+        check_health: returns facts that `ready` adds, or raises an error if the server is not ready.
     """
 
     def __init__(
@@ -36,10 +37,11 @@ class Catalog:
         artifacts: Artifacts,
         new_endpoint: Callable[[str, Callable[[], None]], Endpoint],
         changed: Callable[[], None],
+        check_health: Callable[[], dict[str, str]] = dict,
     ) -> None:
         self.endpoints: dict[str, Endpoint] = {}
         self._verifier, self._state_file, self._artifacts = verifier, state_file, artifacts
-        self._new_endpoint, self._notify = new_endpoint, changed
+        self._new_endpoint, self._notify, self._check_health = new_endpoint, changed, check_health
         self._written = State()
         # Whether the dashboard, or an earlier run of the server, has named the releases.
         self._is_informed = False
@@ -107,10 +109,11 @@ class Catalog:
         """Whether every endpoint serves, or has no production version. A new server knows none at first."""
         return self._is_informed and all(endpoint.is_ready for endpoint in self.endpoints.values())
 
-    def check_ready(self) -> None:
-        """Raise Unavailable unless ready."""
+    def check_ready(self) -> dict[str, str]:
+        """Return facts that a ready server adds to this state. Raises Unavailable unless ready."""
         if not self.is_ready:
             raise Unavailable("not all endpoints are loaded yet", retry_after=1)
+        return self._check_health()
 
     def _endpoint(self, model: str) -> Endpoint:
         if model not in self.endpoints:

@@ -1,6 +1,6 @@
 """HTTP client for the dashboard. It uses the server's own token, except to check a caller's token."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,13 +11,24 @@ from jobs.messages.release import ReplicaReport
 from workers.serving.access import Access
 from workers.serving.versions.artifacts import ArtifactRefused
 
+MAX_DIGESTS = 500
+"""The dashboard answers a question about this many tokens at once."""
 _POLL_SECONDS = 25
+_UNKNOWN, _NO_SCOPE, _FIRST_SERVER_ERROR = 401, 403, 500
 # A token may be replaced later, so 401 and 403 are not among them.
 _FINAL_REFUSALS = (400, 404, 413, 422)
 
 
 class DashboardUnavailable(OSError):
     """The dashboard did not answer, or its answer was invalid."""
+
+
+class DashboardRefused(DashboardUnavailable):
+    """The dashboard answers, but not this request."""
+
+
+class CredentialRefused(DashboardRefused):
+    """The dashboard does not know this server's credential, or gives it nothing."""
 
 
 class ReportRefused(Exception):
@@ -41,13 +52,17 @@ class Dashboard:
         headers = {"X-Forwarded-Proto": "https"}
         self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=10.0, trust_env=False)
 
-    async def poll(self, after: int | None) -> Poll:
+    async def poll(self, after: int | None, *, at_once: bool = False) -> Poll:
         """Wait for releases newer than sequence `after`; with None, return all at once.
+
+        Args:
+            after: the sequence of the last poll.
+            at_once: do not wait for a new release.
 
         Raises:
             DashboardUnavailable: there was no valid answer.
         """
-        params: dict[str, int] = {"wait": _POLL_SECONDS}
+        params: dict[str, int] = {"wait": 0 if at_once else _POLL_SECONDS}
         if after is not None:
             params["after"] = after
         try:
@@ -57,7 +72,8 @@ class Dashboard:
                 headers=self._authorization(),
                 timeout=_POLL_SECONDS + 10.0,  # the dashboard holds the request until there is a release
             )
-            body = answer.raise_for_status().json()
+            _check(answer, "a poll for releases")
+            body = answer.json()
             return Poll(int(body["sequence"]), list(body["releases"]))
         except httpx2.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
@@ -81,10 +97,7 @@ class Dashboard:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
         if answer.status_code in _FINAL_REFUSALS:
             raise ReportRefused(f"{answer.status_code}: {answer.text[:200]}")
-        if answer.is_error:
-            raise DashboardUnavailable(
-                f"the report was answered with {answer.status_code}: {answer.text[:200]}"
-            )
+        _check(answer, "a report")
 
     async def artifact(self, digest: str) -> AsyncIterator[bytes]:
         """Yield an artifact's bytes in chunks.
@@ -118,18 +131,41 @@ class Dashboard:
             answer = await self._http.get("/api/v1/serving/access", headers=headers)
         except httpx2.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
-        if answer.status_code == 401:
+        if answer.status_code == _UNKNOWN:
             return None
-        if answer.status_code == 403:
+        if answer.status_code == _NO_SCOPE:
             return Access(None)
+        _check(answer, "a question about a token")
         try:
-            body = answer.raise_for_status().json()
-            ends = body["expires"]
-            expires = None if ends is None else datetime.fromisoformat(ends).timestamp()
-            return Access(frozenset(body["endpoints"]), expires, body["warning"])
-        except (httpx2.HTTPStatusError, ValueError, KeyError, TypeError) as error:
+            return _access(answer.json())
+        except (ValueError, KeyError, TypeError) as error:
             raise DashboardUnavailable(
                 f"the dashboard's answer about a token is invalid: {error!r}"
+            ) from error
+
+    async def known_access(self, digests: Collection[str], used: Collection[str]) -> dict[str, Access]:
+        """Return the access of those tokens that are valid now, by their SHA-256.
+
+        Args:
+            digests: the tokens, at most `MAX_DIGESTS`.
+            used: those that have asked since the last call.
+
+        Raises:
+            DashboardUnavailable: there was no valid answer.
+        """
+        question = {"digests": list(digests), "used": list(used)}
+        try:
+            answer = await self._http.post(
+                "/api/v1/serving/access", json=question, headers=self._authorization()
+            )
+        except httpx2.HTTPError as error:
+            raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
+        _check(answer, "a question about tokens")
+        try:
+            return {entry["digest"]: _access(entry) for entry in answer.json()["tokens"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise DashboardUnavailable(
+                f"the dashboard's answer about tokens is invalid: {error!r}"
             ) from error
 
     async def close(self) -> None:
@@ -137,3 +173,30 @@ class Dashboard:
 
     def _authorization(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._token_file.read_text().strip()}"}
+
+
+def _check(answer: httpx2.Response, question: str) -> None:
+    """Raise the error of an answer; a refusal has another one than no answer."""
+    if not answer.is_error:
+        return
+    text = f"{question} was answered with {answer.status_code}: {_detail(answer)[:300]}"
+    if answer.status_code in (_UNKNOWN, _NO_SCOPE):
+        make = "an administrator makes one with the command `serving-token NAME`"
+        raise CredentialRefused(f"this server's credential is not valid, {make} ({text})")
+    if answer.status_code < _FIRST_SERVER_ERROR:
+        raise DashboardRefused(text)
+    raise DashboardUnavailable(text)
+
+
+def _detail(answer: httpx2.Response) -> str:
+    try:
+        return str(answer.json()["detail"])
+    # A proxy answers with a page, and a fault of the dashboard with anything.
+    except (ValueError, KeyError, TypeError):
+        return answer.text
+
+
+def _access(body: dict[str, Any]) -> Access:
+    ends, endpoints = body["expires"], body["endpoints"]
+    expires = None if ends is None else datetime.fromisoformat(ends).timestamp()
+    return Access(None if endpoints is None else frozenset(endpoints), expires, body["warning"])

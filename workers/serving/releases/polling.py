@@ -5,9 +5,10 @@ import logging
 import random
 import time
 
+from workers.serving.health import Health
 from workers.serving.processes import ProcessFacts
 from workers.serving.releases.catalog import Catalog
-from workers.serving.releases.dashboard import Dashboard, ReportRefused
+from workers.serving.releases.dashboard import Dashboard, DashboardRefused, ReportRefused
 from workers.serving.releases.endpoint import Endpoint
 from workers.serving.traffic import Traffic
 
@@ -17,21 +18,24 @@ HEARTBEAT_SECONDS = 5.0
 _MAX_PAUSE = 5.0
 
 
-async def poll_releases(dashboard: Dashboard, catalog: Catalog) -> None:
+async def poll_releases(dashboard: Dashboard, catalog: Catalog, health: Health) -> None:
     """Poll for releases until cancelled. During a dashboard outage, serving continues unchanged."""
     after: int | None = None
     pause = 0.0
     while True:
         try:
-            poll = await dashboard.poll(after)
+            # After an outage at once: until then, the server counts as cut off.
+            poll = await dashboard.poll(after, at_once=pause > 0)
         except OSError as error:  # DashboardUnavailable, or the token file is missing
             # Once for each outage, not for each try.
             if not pause:
                 logger.warning("releases cannot be polled: %s", error)
+            health.missed_releases(error)
             # Jitter, so that several servers do not all call a dashboard that has just restarted.
             pause = min(max(0.2, pause * 2), _MAX_PAUSE)
             await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311
             continue
+        health.heard_releases()
         pause, after = 0.0, poll.sequence
         catalog.accept_all(poll.releases)
 
@@ -39,8 +43,12 @@ async def poll_releases(dashboard: Dashboard, catalog: Catalog) -> None:
 class Reporter:
     """Reports every endpoint after each change and when a count interval ends."""
 
-    def __init__(self, dashboard: Dashboard, replica: str, traffic: Traffic) -> None:
-        self._dashboard, self._replica, self._traffic = dashboard, replica, traffic
+    def __init__(
+        self, dashboard: Dashboard, replica: str, instance: int, traffic: Traffic, health: Health
+    ) -> None:
+        self._dashboard, self._traffic, self._health = dashboard, traffic, health
+        self._replica, self._instance = replica, instance
+        self._is_last = False
         self._processes = ProcessFacts()
         self._pending = asyncio.Event()
         self._connected = True
@@ -64,8 +72,9 @@ class Reporter:
             self._traffic.close_interval(time.time())
             self.changed()
 
-    async def send_all_counts(self, catalog: Catalog) -> None:
-        """Report every endpoint until no counts are left, or the dashboard does not answer."""
+    async def send_last(self, catalog: Catalog) -> None:
+        """Report that the server stops, until no counts are left, or the dashboard does not answer."""
+        self._is_last = True
         while True:
             self._pending.clear()
             await self.send_reports(catalog)
@@ -82,12 +91,21 @@ class Reporter:
             if self._connected:
                 logger.warning("reports cannot be delivered: %s", error)
             self._connected = False
+            # A refused one needs a person: no page shows the versions of this server.
+            self._health.reports_error = error if isinstance(error, DashboardRefused) else None
         else:
-            self._connected = True
+            self._connected, self._health.reports_error = True, None
 
     async def _send(self, endpoint: Endpoint) -> None:
         traffic = self._traffic.report(endpoint.model)
-        facts = {**self._processes.facts(endpoint), "traffic": traffic}
+        cut_off = self._health.cut_off
+        facts = {
+            **self._processes.facts(endpoint),
+            "traffic": traffic,
+            "instance": self._instance,
+            "silent_seconds": None if cut_off is None else cut_off.seconds,
+            "stops": self._is_last,
+        }
         try:
             await self._dashboard.report(endpoint.report(self._replica).model_copy(update=facts))
         except ReportRefused as error:
