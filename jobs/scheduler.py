@@ -21,6 +21,7 @@ from jobs.actions.registry import promotions, traffic
 from jobs.actions.runs import attempt_end, pipeline, schedule, workers
 from jobs.actions.storage import collection, retention
 from jobs.fetching.launcher import Launcher
+from jobs.queries import compatibility
 from jobs.queries.runs.health import SCHEDULER_LEASE
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ TRAFFIC_SECONDS = 60.0
 BUNDLED_DATA_SECONDS = 3600.0
 COLLECTION_SECONDS = 3600.0
 FETCH_SECONDS = 1.0
+COMPARE_SECONDS = 15.0
+"""An upgrade may have forgotten this scheduler: it then ends."""
 UPLOADS_SECONDS = 600.0
 ANCHOR_SECONDS = 3600.0
 """Seconds between copies of the audit chain's head in the log. Rows after the last one may vanish unseen."""
@@ -108,7 +111,11 @@ class Every:
 
 
 def run(stop: Event) -> None:
-    """Schedule until `stop` is set. If the database is unavailable, wait and retry."""
+    """Schedule until `stop` is set. If the database is unavailable, wait and retry.
+
+    Raises:
+        Incompatible: the database belongs to another version of the program.
+    """
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     listener = HintListener()
     collecting = collection.Background(stop)
@@ -123,9 +130,11 @@ def run(stop: Event) -> None:
         Every(COLLECTION_SECONDS, collecting, first=COLLECTION_DELAY),
         Every(FETCH_SECONDS, fetching),
     ]
+    compare = Every(COMPARE_SECONDS, compatibility.require)
     log.info("scheduler %s started", holder)
     while not stop.is_set():
         try:
+            compare()
             held_since = time.monotonic()
             if hold_lease(holder):
                 for task in periodic:

@@ -17,7 +17,7 @@ PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_
 def main() -> None:
     """Run the command that this process's arguments name."""
     # Django would print its own version.
-    if sys.argv[1:] in (["version"], ["--version"]):
+    if sys.argv[1:] == ["--version"] or (sys.argv[1:] == ["version"] and not _has_home()):
         sys.stdout.write(f"{program.program_version()}\n")
         return
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
@@ -25,7 +25,17 @@ def main() -> None:
     _make_paths_absolute()
     from django.core.management import execute_from_command_line  # slow, and not needed for the version
 
-    execute_from_command_line(sys.argv)
+    execute_from_command_line(_with_module_name(sys.argv))
+
+
+def _has_home() -> bool:
+    """Return whether there is an installation, which `version` describes. It creates none."""
+    return Home.from_environment().root.is_dir()
+
+
+def _with_module_name(arguments: list[str]) -> list[str]:
+    """Return the arguments with the command's module name: `adopt-store` is in `adopt_store.py`."""
+    return [*arguments[:1], *(word.replace("-", "_") for word in arguments[1:2]), *arguments[2:]]
 
 
 def _make_paths_absolute() -> None:

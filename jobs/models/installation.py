@@ -13,6 +13,18 @@ class InstallationSettings(models.Model):
         default=DEFAULT_MINIMUM.value,
         help_text="the weakest level of sandbox at which code of users may run",
     )
+    identity = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        help_text="distinguishes the installation from its copies; the artifact store has it too",
+    )
+    program = models.CharField(
+        max_length=50,
+        blank=True,
+        default="",
+        help_text="the version of the program that prepared the database",
+    )
 
     def __str__(self) -> str:
         return "settings of the installation"

@@ -8,6 +8,7 @@ from django.conf import settings
 from jobs.store.base import ArtifactStore, StoredFile, StoreEntry, is_digest, sha256_of
 from jobs.store.local import LocalStore
 from jobs.store.object_store import ObjectStore
+from jobs.store.permission import require_permission
 
 __all__ = ["LocalStore", "ObjectStore", "StoreEntry", "StoredFile", "is_digest", "sha256_of", "store"]
 
@@ -16,8 +17,8 @@ __all__ = ["LocalStore", "ObjectStore", "StoreEntry", "StoredFile", "is_digest",
 @cache
 def _store(url: str, home: str) -> ArtifactStore:
     if "://" in url:
-        return ObjectStore(url, Path(home) / "artifact-cache")
-    return LocalStore(Path(url))
+        return ObjectStore(url, Path(home) / "artifact-cache", require_permission)
+    return LocalStore(Path(url), require_permission)
 
 
 def store() -> ArtifactStore:

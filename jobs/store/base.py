@@ -11,6 +11,15 @@ _BLOCK = 1 << 20
 
 
 TRASH = ".trash"
+OWNER = ".installation"
+"""The file with the identity of the installation that a store belongs to."""
+
+type Permission = Callable[[], object]
+"""Raises if the store belongs to another installation, so that nothing may be changed in it."""
+
+
+def always_permitted() -> None:
+    """Permit every change, as for a store that one process has for itself."""
 
 
 class StoredFile(NamedTuple):
@@ -46,6 +55,12 @@ class ArtifactStore(Protocol):
 
     checkpoint_root: Path
     incoming: Path
+
+    def owner(self) -> str | None:
+        """Return the identity of the installation that the store belongs to; None if it has none."""
+
+    def set_owner(self, identity: str) -> None:
+        """Let the store belong to an installation."""
 
     def put(self, path: Path, *, size: int | None = None) -> StoredFile:
         """Copy a local file into the store and return its digest and size.

@@ -14,11 +14,14 @@ from django.db.migrations.executor import MigrationExecutor
 
 from jobs.actions.people.people import add_person, create_login_link
 from jobs.actions.people.tokens import service_token
+from jobs.actions.program import record_program
+from jobs.actions.storage import ownership
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
+from jobs.queries import compatibility
 from jobs.queries.people.people import people_accounts
 from jobs.signing import public_key_file
 from webapp.ops import new_database
-from webapp.ops.backup import copy_sqlite, dump_postgres
+from webapp.ops.database_copies import copy_sqlite, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home, write_private
 
@@ -49,9 +52,16 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
 
     Returns:
         Lines for the operator's terminal only: the first administrator's login link on a new home.
+
+    Raises:
+        OpsError: the database is newer than this program, or a restore was interrupted. Nothing was changed.
     """
     try:
+        compatibility.require(migrates=True)
         migrate(home, report)
+        record_program()
+        if (sentence := ownership.settle()) is not None:
+            report(sentence)
         Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
         # Production serves hashed, compressed copies.
         if not settings.WHITENOISE_USE_FINDERS:
@@ -61,6 +71,8 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         # Creates the key pair that signs releases; the prediction server reads the file at its start.
         public_key_file()
         return _login_lines(web_url)
+    except compatibility.Incompatible as error:
+        raise OpsError(str(error)) from error
     finally:
         connection.close()
 

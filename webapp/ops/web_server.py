@@ -38,8 +38,11 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
-    from django.conf import settings  # once the module is named
+    import django  # once the module is named
+    from django.conf import settings
 
+    django.setup()
+    _refuse_other_database()
     protocol = limited(
         LimitedHttpProtocol,
         max_connections=settings.TRAINYARD_MAX_CONNECTIONS,
@@ -60,6 +63,19 @@ def main() -> None:
         server_header=False,
     )
     LimitedServer(config, options.health_socket).run(sockets=[socket.socket(fileno=options.fd)])
+
+
+def _refuse_other_database() -> None:
+    """End with a message if the database belongs to another version. One that is away is no reason."""
+    # These modules import models, which need `django.setup()` first.
+    from jobs.queries import compatibility
+    from webapp.ops.preparation import database_error
+
+    try:
+        if database_error() is None:
+            compatibility.require()
+    except compatibility.Incompatible as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

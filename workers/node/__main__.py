@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from django.conf import settings as django_settings
 
     from jobs.private_files import NotPrivate
+    from jobs.queries.compatibility import Incompatible
     from jobs.removed_settings import warn_of_removed
     from workers.node import sandbox_levels
     from workers.node.node import run_node
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     secrets = secret_values(os.environ) | {django_settings.SECRET_KEY}
     try:
         asyncio.run(run_node(settings, secrets=secrets))
-    except (WorkerNameInUse, NotPrivate) as error:
+    except (WorkerNameInUse, NotPrivate, Incompatible) as error:
         sys.exit(str(error))
     logging.shutdown()
     # A normal exit joins all threads, and one of them may still wait for an unreachable database.

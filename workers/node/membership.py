@@ -17,6 +17,8 @@ from django.conf import settings as django_settings
 from jobs import queue
 from jobs.actions.runs import workers
 from jobs.messages.sandbox import LevelState
+from jobs.queries import compatibility
+from jobs.queries.storage import ownership
 from jobs.store import store
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder
@@ -50,6 +52,7 @@ from workers.supervise.pool.sandbox_gpus import SandboxGpus
 
 log = logging.getLogger(__name__)
 
+COMPARE_SECONDS = 15.0
 ENVIRONMENTS = "environments"
 """The folder of the home with the packages of code."""
 
@@ -76,6 +79,8 @@ class NodeResources:
         self.slots = slots
         self.inventory = inventory
         self.isolation = IsolationState.shared("not checked yet")
+        self.store_problem: str | None = None
+        """Why this worker must not change the artifact store, and so takes no work."""
         self.levels: tuple[LevelState, ...] | None = None
         """The levels of sandbox; None until they are found."""
         self.no_gpu_in_sandbox: tuple[str, ...] = ()
@@ -179,14 +184,22 @@ class NodeResources:
         if self.pool.sandboxes is not None:
             self.pool.sandboxes.states.set_result(self.levels)
 
-    def disk_shortage(self) -> str | None:
-        """Return an error sentence if a disk is too full for new work."""
+    def no_room(self) -> str | None:
+        """Return an error sentence if a disk is too full for new work, or the store only read."""
+        if self.store_problem is not None:
+            return self.store_problem
         folders = (self.folder.root, store().checkpoint_root)
         return disk_shortage(folders, self.settings.min_free_bytes)
 
     async def register(self) -> int:
-        """Register as a new worker and return its id."""
+        """Register as a new worker and return its id.
+
+        Raises:
+            Incompatible: the database belongs to another version of the program.
+        """
         settings = self.settings
+        await self.database.call(compatibility.require)
+        self.store_problem = await self.database.call(ownership.problem)
         worker = await self.database.call(
             lambda: workers.register(
                 name=self.folder.name,
@@ -209,7 +222,7 @@ class Membership:
         self._resources = resources
         self._timing = resources.settings.timing
         self._poll_now, self._renew_now = asyncio.Event(), asyncio.Event()
-        self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.disk_shortage)
+        self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.no_room)
         self.suggestions = Suggestions(resources.suggestion_process)
         queues = (queue.node_queue(worker_id), queue.pool_queue(resources.settings.pool))
         self.consumer = Consumer(
@@ -220,6 +233,9 @@ class Membership:
         )
         self._warm_memory = WarmMemory()
         self.lost = asyncio.Event()
+        self.refused = asyncio.Event()
+        self.incompatible: str | None = None
+        """Why this program must not use the database any more; `refused` is then set."""
 
     def handle_hint(self, hint: Hint) -> None:
         """React to a hint at once instead of at the next poll."""
@@ -241,6 +257,7 @@ class Membership:
                 (self.attempts.claim_assigned, self._timing.poll, self._poll_now),
                 (self.attempts.renew, self._timing.renew, self._renew_now),
                 (self._heartbeat, self._timing.renew, asyncio.Event()),
+                (self._compare, COMPARE_SECONDS, asyncio.Event()),
             ):
                 backoff = Backoff(self._timing.retry_first, min(self._timing.retry_limit, seconds))
                 loops.create_task(repeat(step, seconds, wake, backoff))
@@ -281,6 +298,14 @@ class Membership:
         if not registered and not self.attempts.draining:
             self.lost.set()
 
+    async def _compare(self) -> None:
+        """Compare program, database and store again: an upgrade may have forgotten this worker."""
+        self.incompatible = await self._resources.database.call(compatibility.problem)
+        if self.incompatible is not None:
+            self.refused.set()
+            return
+        self._resources.store_problem = await self._resources.database.call(ownership.problem)
+
     def _info(self) -> dict[str, Any]:
         info = self._resources.info()
         info["consumer"] = {
@@ -290,7 +315,7 @@ class Membership:
             "restarts": self.consumer.restarts,
         }
         info["runners"] = len(self._resources.pool.pids)
-        if (sentence := self._resources.disk_shortage()) is not None:
+        if (sentence := self._resources.no_room()) is not None:
             info["no_space"] = sentence
         return info
 

@@ -8,7 +8,9 @@ import signal
 from functools import partial
 
 from jobs.actions.runs import attempt_end
+from jobs.actions.storage import host_copies
 from jobs.logged_errors import log_errors
+from jobs.queries.compatibility import Incompatible
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
 from workers.node.gpu_claims import GpuClaims
@@ -92,12 +94,16 @@ class Node:
         log.info("worker %s (%s) is up with %s slots", worker_id, self._folder.name, self._resources.slots)
         self._membership = membership = Membership(worker_id, self._resources)
         running = asyncio.create_task(membership.run())
-        ends = [asyncio.create_task(event.wait()) for event in (self._draining, membership.lost)]
+        events = (self._draining, membership.lost, membership.refused)
+        ends = [asyncio.create_task(event.wait()) for event in events]
         try:
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 # A loop raised. The exception ends the node, and its service manager restarts it.
                 running.result()
+            if membership.incompatible is not None:
+                # Nothing more is written to a database of another version: its runs end with their leases.
+                raise Incompatible(membership.incompatible)
             if self._draining.is_set():
                 await self._drain(membership)
             else:
@@ -175,6 +181,8 @@ class Node:
         await asyncio.to_thread(compile_cache.evict, self._resources.caches, compile_cache.limit_bytes())
         await asyncio.to_thread(_remove_left_groups)
         try:
+            folders = await self._resources.database.call(host_copies.host_folders)
+            await asyncio.to_thread(host_copies.tidy, folders)
             await self._resources.records.keep_house(self._resources.environments)
         except DatabaseUnavailable as error:
             log.warning("%s", error)

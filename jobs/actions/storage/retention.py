@@ -8,6 +8,7 @@ from jobs import clock
 from jobs.actions.isolation import for_each
 from jobs.models import Checkpoint, Job
 from jobs.queries.search import outcomes
+from jobs.queries.storage import ownership
 from jobs.runner_files import remove_folder
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
 from jobs.store import store
@@ -32,6 +33,9 @@ def remove_superfluous() -> int:
         From how many jobs checkpoints were removed.
     """
     deadline = time.monotonic() + SWEEP_SECONDS
+    # The folders have the numbers of jobs, which another installation's jobs have too.
+    if ownership.recent_problem() is not None:
+        return 0
     return for_each(_jobs_with_checkpoints(deadline), lambda job: _thin_out(job, deadline))
 
 

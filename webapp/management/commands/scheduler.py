@@ -1,8 +1,9 @@
 import signal
 import threading
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from jobs.queries.compatibility import Incompatible
 from jobs.scheduler import run
 
 
@@ -14,4 +15,7 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-        run(stop)
+        try:
+            run(stop)
+        except Incompatible as error:
+            raise CommandError(str(error)) from error

@@ -1,18 +1,18 @@
 import re
 from datetime import datetime, timedelta
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from jobs import clock
 from jobs.actions.people import people, tokens
 from jobs.errors import TrainyardError
+from webapp.management.installation_command import InstallationCommand
 
 UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
-class Command(BaseCommand):
+class Command(InstallationCommand):
     help = "Create an API token for a user and print only the token to stdout."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")

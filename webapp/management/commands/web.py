@@ -27,7 +27,11 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if migrate:
             url = ports.url(host, ports.port_of(listener))
-            for line in prepare(home, url, self.stdout.write):
+            try:
+                lines = prepare(home, url, self.stdout.write)
+            except OpsError as error:
+                raise CommandError(str(error)) from error
+            for line in lines:
                 self.stdout.write(line)
         listener.set_inheritable(True)
         exec_command(web_argv(listener.fileno()))

@@ -1,0 +1,15 @@
+"""Asks whether the configured store may be changed. The database knows; `jobs.apps` connects the question."""
+
+from jobs.store.base import Permission, always_permitted
+
+_permission: list[Permission] = [always_permitted]
+
+
+def set_permission(permission: Permission) -> None:
+    """Set the function that raises if the store must not be changed."""
+    _permission[:] = [permission]
+
+
+def require_permission() -> None:
+    """Raise `NotOwned` if the store belongs to another installation."""
+    _permission[0]()
