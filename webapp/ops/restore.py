@@ -83,6 +83,8 @@ def _remove_left(home: Home) -> None:
     """Remove what killed restores had unpacked. The lock on the home shows that none runs."""
     for left in home.root.glob(f"{SCRATCH}*"):
         shutil.rmtree(left, ignore_errors=True)
+    for left in home.root.glob(f".{MARKER}.*"):
+        left.unlink()
 
 
 def _identity(marker: Path) -> str | None:
