@@ -3,9 +3,9 @@
 import contextlib
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ class Destination:
                 continue
             # A key outside the home is the operator's.
             if target.exists() and target.parent != self._home.root:
-                now = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+                now = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
                 shutil.copy2(target, target.with_name(f"{target.name}.before-{now}"))
             _move(path, target)
             # The public key is made from the other one.

@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from jobs import unfinished_restore
-from jobs.models import Artifact
 from jobs.queries.audit import audit_anchors
+from jobs.queries.storage.artifacts import stored_digests
 from webapp.ops import backup
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -76,6 +76,6 @@ def _anchor() -> dict[str, Any] | None:
 def _stored_digests() -> list[str]:
     """Return the artifacts that the database names; none if it is older than this program or empty."""
     try:
-        return list(Artifact.objects.values_list("pk", flat=True))
+        return stored_digests()
     except DatabaseError:
         return []
