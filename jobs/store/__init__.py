@@ -17,7 +17,8 @@ __all__ = ["LocalStore", "ObjectStore", "StoreEntry", "StoredFile", "is_digest",
 @cache
 def _store(url: str, home: str) -> ArtifactStore:
     if "://" in url:
-        return ObjectStore(url, Path(home) / "artifact-cache", require_permission)
+        limit = settings.TRAINYARD_ARTIFACT_CACHE_BYTES
+        return ObjectStore(url, Path(home) / "artifact-cache", require_permission, limit=limit)
     return LocalStore(Path(url), require_permission)
 
 

@@ -5,13 +5,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from jobs.store.base import is_digest
 
-LIMIT_VARIABLE = "TRAINYARD_ARTIFACT_CACHE_BYTES"
 DEFAULT_LIMIT = 20 * 2**30
 IN_USE_SECONDS = 3600.0
 """A file that was asked for may be opened so much later: packages are installed before a run starts."""
@@ -24,11 +23,6 @@ class _Entry(NamedTuple):
     used: float
     bytes: int
     path: Path
-
-
-def limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the size that the copies on one machine may have."""
-    return int(environment.get(LIMIT_VARIABLE) or DEFAULT_LIMIT)
 
 
 def evict(cache: Path, limit: int, *, folders: Iterable[Path] = ()) -> int:

@@ -33,7 +33,15 @@ REFRESH = 12 * 3600.0
 class ObjectStore:
     """Stores files at an fsspec URL (s3://, gs://, …), with a `LocalStore` as cache."""
 
-    def __init__(self, url: str, cache_folder: Path, permission: Permission = always_permitted) -> None:
+    def __init__(
+        self,
+        url: str,
+        cache_folder: Path,
+        permission: Permission = always_permitted,
+        *,
+        limit: int = cached_copies.DEFAULT_LIMIT,
+    ) -> None:
+        self._limit = limit
         self.fs, self.root = fsspec.core.url_to_fs(url)
         self._require_permission = permission
         self.local = LocalStore(cache_folder)
@@ -117,7 +125,7 @@ class ObjectStore:
 
     def evict_copies(self, folders: Iterable[Path] = ()) -> int:
         """Evict the least recently used copies and checkpoints in these folders; return how many."""
-        return cached_copies.evict(self.local.root, cached_copies.limit_bytes(), folders=folders)
+        return cached_copies.evict(self.local.root, self._limit, folders=folders)
 
     def _take_from_trash(self, digest: str) -> str:
         """Move an object back, and return its place. One of another installation is left where it is."""

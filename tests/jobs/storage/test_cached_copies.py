@@ -11,7 +11,7 @@ import pytest
 from jobs import clock
 from jobs.actions.storage import host_copies
 from jobs.models import Checkpoint
-from jobs.store import ObjectStore, cached_copies, store
+from jobs.store import ObjectStore, store
 from tests.factories import make_job
 from tests.people import People
 
@@ -22,9 +22,9 @@ def days_ago(path: Path, days: float) -> None:
 
 
 @pytest.fixture
-def objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> ObjectStore:
+def objects(tmp_path: Path, settings: Any) -> ObjectStore:
     """A store of objects whose machine may keep 25 bytes."""
-    monkeypatch.setenv(cached_copies.LIMIT_VARIABLE, "25")
+    settings.TRAINYARD_ARTIFACT_CACHE_BYTES = 25
     settings.TRAINYARD_HOME, settings.TRAINYARD_ARTIFACTS = tmp_path, f"memory://{tmp_path}"
     objects = store()
     assert isinstance(objects, ObjectStore)
