@@ -131,7 +131,7 @@ def schema_difference() -> SchemaDifference:
     own = _names_on_disk()
     if applied == own:
         return SchemaDifference((), ())
-    # A migration may stand for several that a database has instead: only the graph knows that.
+    # A migration may replace several that a database has instead: only the graph knows that.
     executor = MigrationExecutor(connection)
     loader: MigrationLoader = executor.loader
     replaced = {name for migration in loader.disk_migrations.values() for name in migration.replaces}

@@ -34,7 +34,7 @@ def stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def upgrade(version: str = "99.1.0") -> None:
-    """Do to the database what a newer program does."""
+    """Change the database as a newer program does."""
     MigrationRecorder(connection).record_applied("jobs", NEWER[1])
     prepared_by(version)
 

@@ -103,7 +103,7 @@ def test_an_upgrade_and_the_way_back_keep_a_running_training(
         assert until_trained_further(yard, job, attempt=2) > 0
         assert MIGRATION in yard.manage("version").stdout
 
-        # What the upgrade forgot ends, and the old version starts no more.
+        # The worker that the upgrade forgot ends, and the old version starts no more.
         assert worker.wait(PATIENCE) != 0
     assert NUMBER in (tmp_path / "forgotten.out").read_text()
     assert "Nothing was changed" in refused(yard, ROOT, "worker", "--pool", "late")

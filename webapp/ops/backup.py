@@ -76,8 +76,8 @@ def back_up(
         expected: the digests of the artifacts that the database names.
 
     Raises:
-        OpsError: a key cannot be read, the target is written by another process, or what was read back
-            differs.
+        OpsError: a key cannot be read, the target is written by another process, or the file differs when
+            it is read back.
     """
     # Renamed at the end, so that a failed backup leaves an older file as it is.
     partial = target.with_name(f".{target.name}.partial")
@@ -100,7 +100,7 @@ def back_up(
                     notes = source.write(BackupWriter(tar), scratch, audit, target)
                 file.flush()
                 os.fsync(file.fileno())
-                # So that what is read back comes from the disk.
+                # So that it is read back from the disk.
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 backup = verify(partial, scratch)
             partial.replace(target)

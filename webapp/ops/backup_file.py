@@ -40,7 +40,7 @@ class BackupWriter:
         self._first_names: dict[tuple[int, int], str] = {}
 
     def add(self, file: IO[bytes], name: str) -> None:
-        """Add a file as it is now. What is appended to it meanwhile is left out."""
+        """Add a file as it is now. Bytes that are appended to it meanwhile are left out."""
         facts = os.fstat(file.fileno())
         inode = (facts.st_dev, facts.st_ino)
         if facts.st_nlink > 1 and (first := self._first_names.get(inode)) is not None:

@@ -56,7 +56,7 @@ def restore(
     try:
         marker = home.root / MARKER
         _remove_left(home)
-        # A restore that was killed has passed these checks, and what it left can only be restored again.
+        # A restore that was killed has passed these checks, and its home can only be restored again.
         if not force and not marker.exists():
             _check_is_empty(home, database)
         # On the same disk as the home, so that the last step is a rename.

@@ -193,7 +193,7 @@ TRAINYARD_HOME = HOME
 TRAINYARD_PUBLIC_URL = PUBLIC_URL
 TRAINYARD_REDIS_URL = env.redis_url(HOME)
 TRAINYARD_ARTIFACTS = env.artifacts(HOME)
-# What one machine keeps of object storage: copies of files, and checkpoints of finished jobs.
+# Of copies of files in object storage, and of checkpoints of finished jobs, on each machine.
 TRAINYARD_ARTIFACT_CACHE_BYTES = env.whole_number(
     "TRAINYARD_ARTIFACT_CACHE_BYTES", 20 * 2**30, of="bytes", least=0
 )

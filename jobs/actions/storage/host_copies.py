@@ -1,4 +1,4 @@
-"""Removes what one machine keeps of an installation whose files are in object storage.
+"""Removes old copies of files, and checkpoints, from a machine whose artifacts are in object storage.
 
 Each machine has copies of files, and the checkpoints of the attempts that ran on it. The collection and the
 retention run on the scheduler's machine only.
@@ -19,7 +19,7 @@ BATCH = 500
 
 
 class HostFolders(NamedTuple):
-    """What the database knows of the checkpoints on this machine.
+    """The checkpoints on this machine, by their state in the database.
 
     Attributes:
         finished: the folders of jobs that have ended, or that no longer exist.

@@ -74,7 +74,7 @@ def require_own() -> None:
     if _is_fresh():
         sentence = _last[0].problem
     elif store().owner() is None:
-        return  # not prepared yet: nothing that belongs to anybody
+        return  # not prepared yet
     else:
         # A thread of its own is in no transaction, and its connection is closed with it.
         with ThreadPoolExecutor(1, "store-owner") as thread:
@@ -92,7 +92,7 @@ def _answer() -> str | None:
     try:
         return recent_problem()
     except (DatabaseError, InterfaceError):
-        # An outage stops no run, and what a run stores deletes nothing.
+        # An outage stops no run, and storing a file deletes nothing.
         return _last[0].problem if _last else None
     finally:
         connections.close_all()

@@ -41,7 +41,7 @@ def put(tmp_path: Path, text: str) -> str:
 
 
 def restore_a_copy(identity: str = "a" * 32) -> None:
-    """Do to the database what a restore into a new home does."""
+    """Change the database as a restore into a new home does."""
     Lease.objects.create(name=ownership.RESTORED, holder=identity, until="2999-01-01T00:00:00Z")
     ownership.forget()
 
