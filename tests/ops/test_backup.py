@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from webapp.ops.backup import back_up, dump_postgres
+from webapp.ops.backup import back_up
+from webapp.ops.database_copies import dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
