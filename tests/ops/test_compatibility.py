@@ -1,13 +1,14 @@
 """Program and database of different versions refuse each other, before anything is written."""
 
 import re
+import signal
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
@@ -17,7 +18,7 @@ from jobs.models import ApiToken, InstallationSettings, Lease
 from jobs.queries import compatibility
 from tests.people import People
 from webapp import health
-from webapp.ops import preparation
+from webapp.ops import preparation, version_watch
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 
@@ -178,6 +179,24 @@ def test_a_web_server_of_another_version_is_not_ready(monkeypatch: pytest.Monkey
     prepared_by("0.0.1")
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["missing"]) == (503, ["version"])
+
+
+def test_a_running_web_server_ends_when_the_database_is_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr(version_watch.os, "kill", lambda _, number: signals.append(number))
+    monkeypatch.setattr(version_watch.connections, "close_all", lambda: None)
+    answers: list[str | Exception | None] = [None, OperationalError("away"), "another version"]
+
+    def problem() -> str | None:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(version_watch.compatibility, "problem", problem)
+    watch = version_watch.VersionWatch(pause=0.0)
+    watch.run()
+    assert (watch.problem, signals) == ("another version", [signal.SIGTERM])
 
 
 def test_version_names_program_schema_and_store(

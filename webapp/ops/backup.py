@@ -100,8 +100,8 @@ def back_up(
                     notes = source.write(BackupWriter(tar), scratch, audit, target)
                 file.flush()
                 os.fsync(file.fileno())
-                # So that it is read back from the disk.
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                if hasattr(os, "posix_fadvise"):  # so that it is read back from the disk
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 backup = verify(partial, scratch)
             partial.replace(target)
             _sync_folder(target.parent)

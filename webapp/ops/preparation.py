@@ -60,8 +60,7 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         compatibility.require(migrates=True)
         migrate(home, report)
         record_program()
-        if (sentence := ownership.settle()) is not None:
-            report(sentence)
+        _settle_owner(report)
         Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
         # Production serves hashed, compressed copies.
         if not settings.WHITENOISE_USE_FINDERS:
@@ -75,6 +74,16 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         raise OpsError(str(error)) from error
     finally:
         connection.close()
+
+
+def _settle_owner(report: Callable[[str], None]) -> None:
+    """Give the artifact store its owner. One that does not answer is no reason not to start."""
+    try:
+        sentence = ownership.settle()
+    except OSError as error:
+        sentence = f"It is not known whose the artifact store is: {error}"
+    if sentence is not None:
+        report(sentence)
 
 
 def sandbox_hint(environment: Mapping[str, str]) -> str | None:

@@ -62,7 +62,12 @@ def main() -> None:
         log_level="warning",
         server_header=False,
     )
+    from webapp.ops.version_watch import VersionWatch
+
+    watch = VersionWatch()
+    watch.start()
     LimitedServer(config, options.health_socket).run(sockets=[socket.socket(fileno=options.fd)])
+    sys.exit(watch.problem)
 
 
 def _refuse_other_database() -> None:

@@ -53,6 +53,7 @@ from workers.supervise.pool.sandbox_gpus import SandboxGpus
 log = logging.getLogger(__name__)
 
 COMPARE_SECONDS = 15.0
+OWNER_PATIENCE = 20.0
 ENVIRONMENTS = "environments"
 """The folder of the home with the packages of code."""
 
@@ -94,6 +95,8 @@ class NodeResources:
         )
         # Not a thread of `DatabaseAttemptRepository`: heartbeats must not wait for the writes of attempts.
         self.database = DatabaseThread("member")
+        # Nor for an artifact store that does not answer.
+        self._store_owner = DatabaseThread("owner")
         self.caches = settings.home / COMPILE_CACHES
         environments = EnvironmentFolder(settings.home / ENVIRONMENTS)
         self.records = EnvironmentRecords(environments, DatabaseThread("packages"))
@@ -191,6 +194,13 @@ class NodeResources:
         folders = (self.folder.root, store().checkpoint_root)
         return disk_shortage(folders, self.settings.min_free_bytes)
 
+    async def ask_owner(self) -> None:
+        """Find out whether the store may be changed. While it does not answer, the last answer holds."""
+        try:
+            self.store_problem = await self._store_owner.call(ownership.problem, timeout=OWNER_PATIENCE)
+        except OSError as error:
+            log.warning("it is not known whose the artifact store is: %s", error)
+
     async def register(self) -> int:
         """Register as a new worker and return its id.
 
@@ -199,7 +209,7 @@ class NodeResources:
         """
         settings = self.settings
         await self.database.call(compatibility.require)
-        self.store_problem = await self.database.call(ownership.problem)
+        await self.ask_owner()
         worker = await self.database.call(
             lambda: workers.register(
                 name=self.folder.name,
@@ -304,7 +314,7 @@ class Membership:
         if self.incompatible is not None:
             self.refused.set()
             return
-        self._resources.store_problem = await self._resources.database.call(ownership.problem)
+        await self._resources.ask_owner()
 
     def _info(self) -> dict[str, Any]:
         info = self._resources.info()

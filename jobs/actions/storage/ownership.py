@@ -16,20 +16,27 @@ def settle() -> str | None:
 
     Returns:
         Why the store is only read, in sentences; None if it is this installation's.
+
+    Raises:
+        OSError: the store does not answer. A later start repeats this.
     """
     identity = _ensure_identity()
     if (sentence := ownership.problem()) is not None:
         return sentence
-    if store().owner() is None:
+    if ownership.read_owner() is None:
         store().set_owner(identity)
     _forget_copy()
     return None
 
 
 def adopt() -> str | None:
-    """Let the store belong to this installation; return its former owner's identity, if it had another."""
+    """Let the store belong to this installation; return its former owner's identity, if it had another.
+
+    Raises:
+        OSError: the store does not answer.
+    """
     identity = _ensure_identity()
-    owner = store().owner()
+    owner = ownership.read_owner()
     # The file first: after a kill in between, the command is repeated.
     store().set_owner(identity)
     with transaction.atomic():

@@ -43,13 +43,31 @@ def identity() -> tuple[str, bool]:
 
 
 def problem() -> str | None:
-    """Return why nothing may be changed in the store, in sentences; None if it is this installation's."""
-    owner = store().owner()
+    """Return why nothing may be changed in the store, in sentences; None if it is this installation's.
+
+    Raises:
+        OSError: the store does not answer.
+    """
+    owner = read_owner()
     own, is_copy = identity()
     if owner is None:
         # An upgraded installation finds its files in a store without an owner, as a copy of one does.
         return _sentence("has files, and no installation is known") if is_copy and _has_files() else None
     return None if owner == own else _sentence(f"belongs to another installation ({owner[:8]})")
+
+
+def read_owner() -> str | None:
+    """Return the identity in the store; None if it has none.
+
+    Raises:
+        OSError: the store does not answer. Each kind of object storage has exceptions of its own.
+    """
+    try:
+        return store().owner()
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(f"{settings.TRAINYARD_ARTIFACTS} does not answer: {error}") from error
 
 
 def recent_problem() -> str | None:
@@ -73,8 +91,6 @@ def require_own() -> None:
     """
     if _is_fresh():
         sentence = _last[0].problem
-    elif store().owner() is None:
-        return  # not prepared yet
     else:
         # A thread of its own is in no transaction, and its connection is closed with it.
         with ThreadPoolExecutor(1, "store-owner") as thread:
@@ -90,8 +106,9 @@ def _is_fresh() -> bool:
 
 def _answer() -> str | None:
     try:
-        return recent_problem()
-    except (DatabaseError, InterfaceError):
+        # Without an owner the store is not prepared yet, and the database is not asked.
+        return None if read_owner() is None else recent_problem()
+    except (DatabaseError, InterfaceError, OSError):
         # An outage stops no run, and storing a file deletes nothing.
         return _last[0].problem if _last else None
     finally:

@@ -18,6 +18,7 @@ from jobs.queries.storage import ownership
 from jobs.store import ObjectStore, sha256_of, store
 from tests.factories import make_job
 from tests.people import People
+from webapp.ops import preparation
 
 pytestmark = pytest.mark.django_db(transaction=True)  # the question has a connection of its own
 
@@ -143,3 +144,21 @@ def test_an_owner_is_no_artifact() -> None:
     store().set_owner(OTHER)
     assert list(store().files()) == []
     assert isinstance(store(), ObjectStore) or store().owner() == OTHER
+
+
+def test_a_store_that_does_not_answer_stops_no_start_and_no_upload(
+    monkeypatch: pytest.MonkeyPatch, people: People
+) -> None:
+    class OfAnotherKind(Exception):
+        """An exception of a library for object storage, which is no `OSError`."""
+
+    def fail(_: object) -> None:
+        raise OfAnotherKind("no route")
+
+    monkeypatch.setattr(type(store()), "owner", fail)
+    reported: list[str] = []
+    preparation._settle_owner(reported.append)
+    assert "does not answer: no route" in reported[0]
+    resumable_uploads.begin(people.project, name="a.csv", length=1, by=people.member)
+    with pytest.raises(OSError, match="does not answer"):
+        retention.remove_superfluous()  # the scheduler logs it
