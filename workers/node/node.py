@@ -10,6 +10,7 @@ from functools import partial
 from jobs.actions.runs import attempt_end
 from jobs.actions.storage import host_copies
 from jobs.logged_errors import log_errors
+from jobs.queries import compatibility
 from jobs.queries.compatibility import Incompatible
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
@@ -64,6 +65,7 @@ class Node:
         """Run until SIGTERM or SIGINT. A second signal does not wait for checkpoints."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
+        await self._refuse_other_database()
         # Before the node registers: a task must not start beside an orphan that holds its device.
         await self._clean_up_after_crashes()
         await asyncio.to_thread(self._resources.isolate)
@@ -85,6 +87,11 @@ class Node:
             await self._resources.suggestion_process.close()
             # Only now: the runners have released the GPUs' memory.
             self._claims.close()
+
+    async def _refuse_other_database(self) -> None:
+        """Raise `Incompatible` before the first write. A database that is away is compared at registration."""
+        with contextlib.suppress(DatabaseUnavailable):
+            await self._resources.database.call(compatibility.require)
 
     async def _run_as_worker(self) -> None:
         worker_id = await self._register()

@@ -177,7 +177,10 @@ def collect() -> int:
     """Delete expired uploads, and files without a row that are as old. Count the uploads."""
     ended = 0
     # A copy of a database has the keys of uploads that the original still receives.
-    if ownership.recent_problem() is not None:
+    try:
+        if ownership.recent_problem() is not None:
+            return ended
+    except OSError:  # it is not known while the store does not answer
         return ended
     for upload in ResumableUpload.objects.filter(until__lt=clock.now()).select_related("project"):
         # One that a request uses is collected later.
