@@ -89,7 +89,7 @@ class Node:
             self._claims.close()
 
     async def _refuse_other_database(self) -> None:
-        """Raise `Incompatible` before the first write. A database that is away is compared at registration."""
+        """Raise `Incompatible` before the first write. Without a database, the registration compares."""
         with contextlib.suppress(DatabaseUnavailable):
             await self._resources.database.call(compatibility.require)
 
