@@ -25,7 +25,19 @@ def main() -> None:
     _make_paths_absolute()
     from django.core.management import execute_from_command_line  # slow, and not needed for the version
 
+    if sys.argv[1:] == ["version"]:
+        _describe_installation()
+        return
     execute_from_command_line(_with_module_name(sys.argv))
+
+
+def _describe_installation() -> None:
+    """Run our command `version`: Django's program prints the version of Django instead."""
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("version")
 
 
 def _has_home() -> bool:
