@@ -92,12 +92,15 @@ def _newer(difference: str) -> str:
 
 
 def _older() -> str:
+    starts = f"`{program.command_line('up')}` or `{program.command_line('web --migrate')}`"
+    if not (schema := database_schema()):
+        return f"The database is empty: start {starts} first, which creates its tables."
     prepared = recorded_program()
     older = f"version {prepared} of Trainyard" if prepared else "an older version of Trainyard"
     return (
-        f"The database has the schema of {older} ({database_schema() or 'it is empty'}); this program has "
-        f"version {program.program_version()} ({own_schema()}). Start `{program.command_line('up')}` or "
-        f"`{program.command_line('web --migrate')}` first: it copies and migrates the database."
+        f"The database has the schema of {older} ({schema}); this program has version "
+        f"{program.program_version()} ({own_schema()}). Start {starts} first: it copies and migrates the "
+        "database."
     )
 
 
