@@ -1,5 +1,6 @@
 """Program and database of different versions refuse each other, before anything is written."""
 
+import os
 import re
 import signal
 import threading
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
@@ -18,9 +19,10 @@ from jobs.models import ApiToken, InstallationSettings, Lease
 from jobs.queries import compatibility
 from tests.people import People
 from webapp import health
-from webapp.ops import preparation, version_watch
+from webapp.ops import preparation
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
+from webapp.ops.version_watch import VersionWatch
 
 pytestmark = pytest.mark.django_db
 
@@ -183,8 +185,8 @@ def test_a_web_server_of_another_version_is_not_ready(monkeypatch: pytest.Monkey
 
 def test_a_running_web_server_ends_when_the_database_is_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
     signals: list[int] = []
-    monkeypatch.setattr(version_watch.os, "kill", lambda _, number: signals.append(number))
-    monkeypatch.setattr(version_watch.connections, "close_all", lambda: None)
+    monkeypatch.setattr(os, "kill", lambda _, number: signals.append(number))
+    monkeypatch.setattr(connections, "close_all", lambda: None)
     answers: list[str | Exception | None] = [None, OperationalError("away"), "another version"]
 
     def problem() -> str | None:
@@ -193,8 +195,8 @@ def test_a_running_web_server_ends_when_the_database_is_upgraded(monkeypatch: py
             raise answer
         return answer
 
-    monkeypatch.setattr(version_watch.compatibility, "problem", problem)
-    watch = version_watch.VersionWatch(pause=0.0)
+    monkeypatch.setattr(compatibility, "problem", problem)
+    watch = VersionWatch(pause=0.0)
     watch.run()
     assert (watch.problem, signals) == ("another version", [signal.SIGTERM])
 
