@@ -91,12 +91,10 @@ def test_an_upgrade_and_the_way_back_keep_a_running_training(
 ) -> None:
     job = yard.submit(spec(fit=ENDLESS))
     assert until_trained_further(yard, job, attempt=1) == 0
-    saved = tmp_path / "before.tar"
-    made = yard.manage("backup", str(saved))
-    assert made.returncode == 0, made.stderr
-    assert yard.manage("backup", "--verify", str(saved)).returncode == 0
+    assert back_up(yard, tmp_path / "running.tar")
     with forgotten_worker(yard, tmp_path / "forgotten.out") as worker:
         assert yard.stop() == 0
+        saved = back_up(yard, tmp_path / "before.tar")
 
         # A part of the new version, before `up` has migrated.
         assert "up` or" in refused(yard, newer, "token", "ada", "--scopes", "read")
@@ -115,9 +113,9 @@ def test_an_upgrade_and_the_way_back_keep_a_running_training(
         assert "Nothing was changed" in refused(yard, ROOT, *command)
 
     # The way back: the newer program restores, and the older one starts.
-    copies = sorted((yard.home / "backups").iterdir())
+    assert len(list((yard.home / "backups").iterdir())) == 1
     yard.program = newer
-    done = yard.manage("restore", str(copies[0]), "--force")
+    done = yard.manage("restore", str(saved), "--force")
     assert done.returncode == 0, done.stdout + done.stderr
     start(yard, ROOT)
     assert "only read" not in yard.printed()
@@ -126,6 +124,14 @@ def test_an_upgrade_and_the_way_back_keep_a_running_training(
     assert yard.manage("audit", "verify").returncode == 0
     yard.ada.post(f"/jobs/{job}/stop")
     assert yard.until_final(job)["state"] in ("completed", "stopped")
+
+
+def back_up(yard: RunningYard, target: Path) -> Path:
+    """Make a backup, and read it again."""
+    made = yard.manage("backup", str(target))
+    assert made.returncode == 0, made.stderr
+    assert yard.manage("backup", "--verify", str(target)).returncode == 0
+    return target
 
 
 @contextmanager
