@@ -211,3 +211,18 @@ def test_damaged_and_missing_files_of_the_store_are_named(full: Installation, tm
         f"artifacts/ef/{digest} is damaged in the store: its content has another digest.",
         "1 files that the database names are missing in the store: 010101010101.",
     )
+
+
+def test_restored_checkpoints_are_in_a_new_folder_of_their_job(
+    training: Installation, tmp_path: Path
+) -> None:
+    # Runners with users of their own could not read files that are moved into a folder that they have entered.
+    saved = training.back_up(tmp_path / "all.tar")
+    (training.artifacts / "checkpoints" / "job-1" / "0000000030-1").mkdir()
+    before = (training.artifacts / "checkpoints" / "job-1").stat()
+    training.restore(saved, force=True)
+    assert not os.path.samestat(before, (training.artifacts / "checkpoints" / "job-1").stat())
+    assert sorted(path.name for path in (training.artifacts / "checkpoints" / "job-1").iterdir()) == [
+        "0000000010-1",
+        "0000000020-1",
+    ]

@@ -28,6 +28,7 @@ IDENTITIES = (
     "SELECT identity FROM jobs_installationsettings WHERE identity <> ''",
 )
 """Where a database has its identity, in versions that have one."""
+CHECKPOINT_FOLDER = "checkpoints"
 CHECKPOINTS = "SELECT folder FROM jobs_checkpoint WHERE removed IS NULL"
 
 
@@ -118,6 +119,9 @@ class Destination:
         """Put everything in its place. It may be repeated after a kill."""
         if self._artifacts is not None and self._owns_store:
             if (scratch / ARTIFACTS).exists():
+                _remove_job_folders(
+                    scratch / ARTIFACTS / CHECKPOINT_FOLDER, self._artifacts / CHECKPOINT_FOLDER
+                )
                 _move_files(scratch / ARTIFACTS, self._artifacts)
             LocalStore(self._artifacts).set_owner(self.identity)
         self._install_keys(scratch)
@@ -181,6 +185,16 @@ def sync_folder(folder: Path) -> None:
 
 def _files(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.is_file())
+
+
+def _remove_job_folders(packed: Path, present: Path) -> None:
+    """Remove the present folders of restored jobs.
+
+    A folder that runners with users of their own have entered passes its access to new files. Files that are
+    moved into it get none, so runners could not read them; a new folder is opened to them with its files.
+    """
+    for folder in packed.glob("*"):
+        shutil.rmtree(present / folder.name, ignore_errors=True)
 
 
 def _move_files(packed: Path, target: Path) -> None:
