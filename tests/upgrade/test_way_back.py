@@ -19,6 +19,7 @@ from webapp.demo.client import Client
 pytestmark = pytest.mark.timeout(1200)
 
 OWN = program.program_version()
+LARGE = {"kind": "template", "template": "mlp", "args": {"units": 256, "layers": 3}}
 ENDLESS = {"epochs": 100_000, "batch_size": 1, "seed": 3}
 
 
@@ -89,7 +90,7 @@ def refused(yard: RunningYard, version: Path, *command: str) -> str:
 def test_an_upgrade_and_the_way_back_keep_a_running_training(
     yard: RunningYard, newer: Path, tmp_path: Path
 ) -> None:
-    job = yard.submit(spec(fit=ENDLESS))
+    job = yard.submit(spec(fit=ENDLESS, model=LARGE))
     assert until_trained_further(yard, job, attempt=1) == 0
     assert back_up(yard, tmp_path / "running.tar")
     with forgotten_worker(yard, tmp_path / "forgotten.out") as worker:
