@@ -112,6 +112,12 @@ class BadSpec(BadInput):
     code = "bad_spec"
 
 
+class NotOwned(TrainyardError):
+    """The artifact store belongs to another installation, so that it is only read."""
+
+    code, status = "store_not_owned", 409
+
+
 class FetchFailed(TrainyardError):
     """Data at an address cannot be fetched. The message contains nothing that the source sent."""
 

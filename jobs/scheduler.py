@@ -21,6 +21,7 @@ from jobs.actions.registry import promotions, traffic
 from jobs.actions.runs import attempt_end, pipeline, reachability, schedule, workers
 from jobs.actions.storage import checkpoint_copies, collection, retention
 from jobs.fetching.launcher import Launcher
+from jobs.queries import compatibility
 from jobs.queries.runs.health import SCHEDULER_LEASE
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ TRAFFIC_SECONDS = 60.0
 BUNDLED_DATA_SECONDS = 3600.0
 COLLECTION_SECONDS = 3600.0
 FETCH_SECONDS = 1.0
+COMPARE_SECONDS = 15.0
+"""An upgrade may have forgotten this scheduler: it then ends."""
 UPLOADS_SECONDS = 600.0
 ANCHOR_SECONDS = 3600.0
 """Seconds between copies of the audit chain's head in the log. Rows after the last one may vanish unseen."""
@@ -69,20 +72,23 @@ class Presence:
     A pass over many jobs may take longer than what counts as a break.
     """
 
-    def __init__(self, stop: Event) -> None:
-        self._stop = stop
-        self._thread = Thread(target=self._run, name="presence", daemon=True)
+    def __init__(self) -> None:
+        self._ended = Event()
+        self._thread: Thread | None = None
 
     def start(self) -> None:
         """Start the thread."""
+        self._thread = Thread(target=self._run, name="presence", daemon=True)
         self._thread.start()
 
-    def join(self, seconds: float) -> None:
-        """Wait until the thread ends."""
-        self._thread.join(seconds)
+    def end(self, seconds: float) -> None:
+        """Let the thread end, and wait for it."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(seconds)
 
     def _run(self) -> None:
-        while not self._stop.wait(PRESENCE_SECONDS):
+        while not self._ended.wait(PRESENCE_SECONDS):
             try:
                 reachability.record()
             except (DatabaseError, InterfaceError) as error:
@@ -141,15 +147,22 @@ def run(stop: Event) -> None:
     """Schedule until `stop` is set. If the database is unavailable, wait and retry.
 
     Raises:
+        Incompatible: the database belongs to another version of the program.
         ForeignInstallation: the home or its key belong to another installation than the database.
     """
+    presence = Presence()
+    try:
+        _schedule(stop, presence)
+    finally:
+        presence.end(5)
+
+
+def _schedule(stop: Event, presence: Presence) -> None:
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     listener = HintListener()
     collecting = collection.Background(stop)
     erasing = collection.Background(stop, checkpoint_copies.erase_removed, name="removal of checkpoints")
     fetching = Launcher()
-    presence = Presence(stop)
-    presence.start()
     periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.remove_superfluous),
@@ -161,6 +174,7 @@ def run(stop: Event) -> None:
         Every(COLLECTION_SECONDS, collecting, first=COLLECTION_DELAY),
         Every(FETCH_SECONDS, fetching),
     ]
+    compare = Every(COMPARE_SECONDS, compatibility.require, first=COMPARE_SECONDS)
     log.info("scheduler %s started", holder)
     is_own = False
     while not stop.is_set():
@@ -168,6 +182,9 @@ def run(stop: Event) -> None:
             if not is_own:
                 own_installation.require_own_installation(signs=True)
                 is_own = True
+                # Only now: it writes to the database.
+                presence.start()
+            compare()
             held_since = time.monotonic()
             if hold_lease(holder):
                 for task in periodic:
@@ -182,7 +199,6 @@ def run(stop: Event) -> None:
             close_old_connections()
         listener.wait(IDLE_SECONDS)
     collecting.join(5)
-    presence.join(5)
     with suppress(DatabaseError, InterfaceError):
         fetching.stop()
     with suppress(DatabaseError, InterfaceError):

@@ -20,7 +20,7 @@ KEYLESS_COMMANDS = ("worker", "chief")
 def main() -> None:
     """Run the command that this process's arguments name."""
     # Django would print its own version.
-    if sys.argv[1:] in (["version"], ["--version"]):
+    if sys.argv[1:] == ["--version"] or (sys.argv[1:] == ["version"] and not _has_home()):
         sys.stdout.write(f"{program.program_version()}\n")
         return
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
@@ -30,7 +30,24 @@ def main() -> None:
     _make_paths_absolute()
     from django.core.management import execute_from_command_line  # slow, and not needed for the version
 
+    if sys.argv[1:] == ["version"]:
+        _describe_installation()
+        return
     execute_from_command_line(_with_module_name(sys.argv))
+
+
+def _describe_installation() -> None:
+    """Run our command `version`: Django's program prints the version of Django instead."""
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("version")
+
+
+def _has_home() -> bool:
+    """Return whether there is an installation, which `version` describes. It creates none."""
+    return Home.from_environment().root.is_dir()
 
 
 def _with_module_name(arguments: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from jobs.queries import compatibility
 from jobs.queries.runs.health import scheduler_is_alive, worker_is_alive
 from webapp.ops.shared_results import settle
 
@@ -37,6 +38,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "broker": _broker,
     "scheduler": scheduler_is_alive,
     "worker": worker_is_alive,
+    "version": lambda: compatibility.problem() is None,
 }
 
 

@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
 from jobs import audit_chain, program
 from jobs.atomic_files import create_once
 from jobs.errors import ForeignInstallation
-from jobs.models import Installation
+from jobs.models import InstallationSettings
+from jobs.queries import compatibility
+from jobs.queries.code.installation import KEY
+from jobs.queries.storage import ownership
 
 log = logging.getLogger(__name__)
 
-ROW = 1
-"""The only row's primary key."""
 IDENTITY_FILE = "installation.id"
+"""The file in the home with the identity of its database."""
 
 
 @dataclass(frozen=True)
@@ -37,28 +39,58 @@ class Part:
     """
 
     signs: bool
-    row: Installation
+    row: InstallationSettings
 
 
 def require_own_installation(*, signs: bool) -> None:
-    """Compare the home and the secret key with the database.
+    """Compare the program, the home and the secret key with the database.
 
     Args:
         signs: see `Part`.
 
     Raises:
+        Incompatible: the database belongs to another version of the program.
         ForeignInstallation: they belong to another installation. The message is one sentence.
     """
-    row, _ = Installation.objects.get_or_create(pk=ROW, defaults={"identity": uuid.uuid4().hex})
-    part = Part(signs, row)
-    for check in CHECKS:
-        if (refusal := check(part)) is not None:
-            raise ForeignInstallation(refusal)
+    # First: the database of another version may lack the table that the others read.
+    compatibility.require()
+    if (refusal := problem(signs=signs)) is not None:
+        raise ForeignInstallation(refusal)
+
+
+def problem(*, signs: bool) -> str | None:
+    """Return why the home or the secret key are not those of the database's installation; None if they are.
+
+    Args:
+        signs: see `Part`.
+    """
+    part = Part(signs, ensured_row())
+    refusals = (check(part) for check in CHECKS)
+    return next((refusal for refusal in refusals if refusal is not None), None)
+
+
+def ensured_row() -> InstallationSettings:
+    """Return the database's record, with an identity: the first part that starts makes it."""
+    identity, is_copy = ownership.identity()
+    if not identity or is_copy:
+        _write_identity()
+    return InstallationSettings.objects.get(pk=KEY)
+
+
+def _write_identity() -> None:
+    with transaction.atomic():
+        InstallationSettings.objects.get_or_create(pk=KEY)
+        # Locked: several parts may start at the same time.
+        row = InstallationSettings.objects.select_for_update(no_key=True).get(pk=KEY)
+        identity, _ = ownership.identity()
+        if not identity or row.identity != identity:
+            row.identity = identity or uuid.uuid4().hex
+            row.save(update_fields=["identity"])
 
 
 def adopt_key() -> None:
     """Make the present secret key the installation's: an operator accepts that the former one is lost."""
-    Installation.objects.filter(pk=ROW).update(key=audit_chain.key_id())
+    InstallationSettings.objects.filter(pk=KEY).update(key=audit_chain.key_id())
 
 
 def _check_home(part: Part) -> str | None:
@@ -81,7 +113,7 @@ def _check_key(part: Part) -> str | None:
         return None
     own = audit_chain.key_id()
     if part.signs and not part.row.key:
-        Installation.objects.filter(pk=ROW, key="").update(key=own)
+        InstallationSettings.objects.filter(pk=KEY, key="").update(key=own)
         part.row.refresh_from_db()
     if part.row.key in ("", own):
         return None

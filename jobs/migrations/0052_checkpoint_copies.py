@@ -21,22 +21,6 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.CreateModel(
-            "Installation",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
-                ),
-                ("identity", models.CharField(help_text="made with the database", max_length=32)),
-                (
-                    "key",
-                    models.CharField(
-                        blank=True, help_text="names the secret key; empty: not known yet", max_length=16
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
             "WaitingAuditEvent",
             fields=[
                 (

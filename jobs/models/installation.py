@@ -5,7 +5,7 @@ from jobs.models.choices import choices
 
 
 class InstallationSettings(models.Model):
-    """The settings that administrators change while the installation runs. There is one row, or none yet."""
+    """What the installation is, and settings that administrators change. There is one row, or none yet."""
 
     sandbox_minimum = models.CharField(
         max_length=11,
@@ -13,19 +13,27 @@ class InstallationSettings(models.Model):
         default=DEFAULT_MINIMUM.value,
         help_text="the weakest level of sandbox at which code of users may run",
     )
+    identity = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        help_text="distinguishes the installation from its copies; the artifact store has it too",
+    )
+    key = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        help_text="names the secret key; empty: not known yet",
+    )
+    program = models.CharField(
+        max_length=50,
+        blank=True,
+        default="",
+        help_text="the version of the program that prepared the database",
+    )
 
     def __str__(self) -> str:
         return "settings of the installation"
-
-
-class Installation(models.Model):
-    """What distinguishes this installation from others. The first part that starts makes the only row."""
-
-    identity = models.CharField(max_length=32, help_text="made with the database")
-    key = models.CharField(max_length=16, blank=True, help_text="names the secret key; empty: not known yet")
-
-    def __str__(self) -> str:
-        return self.identity
 
 
 class Lease(models.Model):

@@ -9,6 +9,7 @@ from jobs.store.base import ArtifactStore, StoredFile, StoreEntry, is_digest, sh
 from jobs.store.checkpoint_copies import CheckpointCopies
 from jobs.store.local import LocalStore
 from jobs.store.object_store import ObjectStore
+from jobs.store.permission import require_permission
 
 __all__ = [
     "CheckpointCopies",
@@ -26,8 +27,9 @@ __all__ = [
 @cache
 def _store(url: str, home: str) -> ArtifactStore:
     if "://" in url:
-        return ObjectStore(url, Path(home) / "artifact-cache")
-    return LocalStore(Path(url))
+        limit = settings.TRAINYARD_ARTIFACT_CACHE_BYTES
+        return ObjectStore(url, Path(home) / "artifact-cache", require_permission, limit=limit)
+    return LocalStore(Path(url), require_permission)
 
 
 def store() -> ArtifactStore:

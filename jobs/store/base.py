@@ -12,6 +12,8 @@ _BLOCK = 1 << 20
 
 
 TRASH = ".trash"
+OWNER = ".installation"
+"""The file with the identity of the installation that a store belongs to."""
 
 
 class StoredFile(NamedTuple):
@@ -50,6 +52,12 @@ class ArtifactStore(Protocol):
     checkpoint_root: Path
     checkpoint_copies: CheckpointCopies | None
     incoming: Path
+
+    def owner(self) -> str | None:
+        """Return the identity of the installation that the store belongs to; None if it has none."""
+
+    def set_owner(self, identity: str) -> None:
+        """Let the store belong to an installation."""
 
     def put(self, path: Path, *, size: int | None = None) -> StoredFile:
         """Copy a local file into the store and return its digest and size.

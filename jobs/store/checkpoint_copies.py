@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import fsspec
 
 from jobs.errors import NotFound
+from jobs.store.permission import Permission, always_permitted
 from jobs.store.uploading import upload, written_at
 
 FOLDER = "checkpoints"
@@ -32,10 +33,15 @@ class CheckpointCopies:
     Args:
         fs: the file system.
         root: the store's path in it.
+        permission: raises if the store belongs to another installation. Copies are named by the numbers of
+            jobs, which both installations have, so one would replace and delete those of the other.
     """
 
-    def __init__(self, fs: fsspec.AbstractFileSystem, root: str) -> None:
+    def __init__(
+        self, fs: fsspec.AbstractFileSystem, root: str, permission: Permission = always_permitted
+    ) -> None:
         self._fs: Any = fs
+        self._require_permission = permission
         self._root = f"{root}/{FOLDER}"
 
     def _place(self, folder: str) -> str:
@@ -43,6 +49,7 @@ class CheckpointCopies:
 
     def put(self, folder: str, archive: Path) -> None:
         """Upload a checkpoint's archive. An earlier copy is replaced."""
+        self._require_permission()
         upload(self._fs, archive, self._place(folder))
 
     def get(self, folder: str, archive: Path) -> None:
@@ -60,6 +67,7 @@ class CheckpointCopies:
 
     def erase(self, folder: str) -> None:
         """Delete a copy. A missing one is no error."""
+        self._require_permission()
         self._fs.invalidate_cache()
         if self._fs.exists(self._place(folder)):
             self._fs.rm_file(self._place(folder))

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from jobs.errors import NotFound
+from jobs.errors import NotFound, NotOwned
 from jobs.store.base import (
+    OWNER,
     TRASH,
     Check,
     StoredFile,
@@ -19,6 +20,7 @@ from jobs.store.base import (
     sha256_of,
 )
 from jobs.store.checkpoint_copies import CheckpointCopies
+from jobs.store.permission import Permission, always_permitted
 
 _UNNAMED = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC if hasattr(os, "O_TMPFILE") else None
 
@@ -26,8 +28,9 @@ _UNNAMED = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC if hasattr(os, "O_TMPFILE")
 class LocalStore:
     """Stores files in a folder as `<root>/<first two digits>/<digest>`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, permission: Permission = always_permitted) -> None:
         self.root = root
+        self._require_permission = permission
         self.checkpoint_root = root / "checkpoints"
         # All machines with the folder have the checkpoints.
         self.checkpoint_copies: CheckpointCopies | None = None
@@ -37,11 +40,27 @@ class LocalStore:
         for folder in (self.checkpoint_root, self.incoming):
             folder.mkdir(mode=0o700, exist_ok=True)
 
+    def owner(self) -> str | None:
+        """Return the owner's identity."""
+        try:
+            return (self.root / OWNER).read_text().strip() or None
+        except FileNotFoundError:
+            return None
+
+    def set_owner(self, identity: str) -> None:
+        """Replace the file with the owner's identity."""
+        with tempfile.NamedTemporaryFile("w", dir=self.root, prefix=f"{OWNER}-", delete=False) as file:
+            file.write(f"{identity}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(file.name).replace(self.root / OWNER)
+
     def _place(self, digest: str) -> Path:
         return self.root / require_digest(digest)[:2] / digest
 
     def put(self, path: Path, *, size: int | None = None) -> StoredFile:
         """Copy, sync, then rename, so that a crash leaves at most a temporary file."""
+        self._require_permission()
         stored = sha256_of(path, size=size)
         place = self._place(stored.digest)
         try:
@@ -52,6 +71,7 @@ class LocalStore:
 
     def take(self, path: Path, file: StoredFile) -> None:
         """Sync, then rename: the folder is in the same file system."""
+        self._require_permission()
         place = self._place(file.digest)
         try:
             os.utime(place)
@@ -92,6 +112,7 @@ class LocalStore:
 
     def put_blocks(self, blocks: Iterable[bytes], *, check: Check | None = None) -> StoredFile:
         """Write a file without a name, and give it one once it is complete, checked and synced."""
+        self._require_permission()
         descriptor, temporary = self._new_file()
         try:
             with os.fdopen(descriptor, "wb") as target:
@@ -141,10 +162,15 @@ class LocalStore:
         place = self._place(digest)
         if not place.is_file():
             try:
+                self._require_permission()
                 (self.root / TRASH / digest).replace(place)
             except FileNotFoundError:
                 if not place.is_file():  # another process may have moved it back
                     raise NotFound(f"artifact {digest} is not in the store") from None
+            except NotOwned:
+                if not (self.root / TRASH / digest).is_file():
+                    raise NotFound(f"artifact {digest} is not in the store") from None
+                return self.root / TRASH / digest
         return place
 
     def files(self) -> Iterator[StoreEntry]:
@@ -154,6 +180,7 @@ class LocalStore:
 
     def discard(self, digest: str, *, stored_before: float) -> bool:
         """Move the file to the trash. Its time there is the time of the move."""
+        self._require_permission()
         place = self._place(digest)
         trash = self.root / TRASH
         trash.mkdir(mode=0o700, exist_ok=True)
@@ -172,10 +199,12 @@ class LocalStore:
 
     def erase(self, digest: str) -> None:
         """Remove the file from the trash."""
+        self._require_permission()
         (self.root / TRASH / require_digest(digest)).unlink(missing_ok=True)
 
     def erase_incomplete(self, *, before: float) -> None:
         """Remove old temporary files of `put`."""
+        self._require_permission()
         for path in self.root.glob("[0-9a-f][0-9a-f]/.put-*"):
             if path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from jobs.actions.audit import audit
 from jobs.actions.own_installation import require_own_installation
 from jobs.actions.people import people
 from jobs.errors import ForeignInstallation
-from jobs.models import AuditEvent, Installation, WaitingAuditEvent
+from jobs.models import AuditEvent, InstallationSettings, WaitingAuditEvent
 from jobs.queries.audit import audit_verification
 from webapp.settings import env
 
@@ -47,7 +47,7 @@ def test_parts_with_the_same_key_and_workers_without_one_start(
         for name in ("web-1", "web-2"):
             machine(name, key)
             require_own_installation(signs=True)
-    assert Installation.objects.get().key == audit_chain.key_id()
+    assert InstallationSettings.objects.get().key == audit_chain.key_id()
 
 
 def test_a_web_server_with_another_key_is_refused_until_an_operator_accepts_the_key(
@@ -79,13 +79,13 @@ def test_a_worker_does_not_name_the_key_of_a_new_installation(
     require_own_installation(signs=False)
     machine("web-1", key)
     require_own_installation(signs=True)
-    assert Installation.objects.get().key == audit_chain.key_id()
+    assert InstallationSettings.objects.get().key == audit_chain.key_id()
 
 
 def test_the_home_of_another_installation_is_refused(machine: Callable[..., None]) -> None:
     machine("worker")
     require_own_installation(signs=False)
-    Installation.objects.update(identity="f" * 32)
+    InstallationSettings.objects.update(identity="f" * 32)
     with pytest.raises(ForeignInstallation, match=r"belongs to installation \w{8}, but the database to"):
         require_own_installation(signs=False)
     machine("another worker")
@@ -99,7 +99,7 @@ def test_a_home_that_has_its_database_may_get_a_new_key(
     require_own_installation(signs=True)
     settings.SECRET_KEY = OTHER_KEY
     require_own_installation(signs=True)
-    assert Installation.objects.get().key == audit_chain.key_id()
+    assert InstallationSettings.objects.get().key == audit_chain.key_id()
 
 
 def test_a_part_that_signs_nothing_makes_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

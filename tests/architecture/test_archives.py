@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PARSERS = {"zipfile", "tarfile", "gzip", "pandas", "pyarrow", "h5py", "keras"}
-OWN_FILES = {"webapp/ops/backup.py", "webapp/ops/restore.py"}
+OWN_FILES = {"webapp/ops/backup.py", "webapp/ops/backup_file.py"}
 """Commands of the operator, which read and write backups."""
 
 

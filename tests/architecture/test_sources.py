@@ -12,7 +12,7 @@ from tests.architecture.sources import ROOT, imports, modules
 CLOCKS = {"now", "utcnow", "today"}
 OWN_CLOCK = {
     "jobs.clock": "reads this machine's clock beside SQLite",
-    "webapp.ops.backup": "dates a copy, in a process that may have no database",
+    "webapp.ops.backup_file": "dates a copy, in a process that may have no database",
     "webapp.ops.console": "writes the time of day at the terminal",
     "webapp.ops.preparation": "names a copy by the time",
 }

@@ -58,7 +58,13 @@ def answers(url: str) -> bool:
 
 
 class Yard:
-    """A home, and the `manage.py up` that runs on it."""
+    """A home, and the `manage.py up` that runs on it.
+
+    Attributes:
+        program: the folder of the program; another version than this checkout may be started.
+    """
+
+    program = ROOT
 
     def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
@@ -77,7 +83,7 @@ class Yard:
         command = [sys.executable, "manage.py", *arguments]
         return subprocess.run(
             command,
-            cwd=ROOT,
+            cwd=self.program,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -91,7 +97,7 @@ class Yard:
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [*command, *arguments],
-                cwd=ROOT,
+                cwd=self.program,
                 env=self.environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,

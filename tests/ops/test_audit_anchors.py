@@ -129,8 +129,12 @@ def restored(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
     def restore(backup: Path) -> Done:
         out, err = StringIO(), StringIO()
-        call_command("restore", str(backup), stdout=out, stderr=err)
-        return Done(0, out.getvalue(), err.getvalue())
+        code = 0
+        try:
+            call_command("restore", str(backup), stdout=out, stderr=err)
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return Done(code, out.getvalue(), err.getvalue())
 
     return restore
 
@@ -191,7 +195,10 @@ def test_a_backup_with_fewer_rows_than_its_manifest_says_so_when_it_is_restored(
     saved = tmp_path / "less.tar"
     with Operator(copied) as operator:
         assert operator.run("backup", str(saved)).code == 0
-    assert "The restored audit log is not valid. The last rows are missing" in restored(saved).stderr
+    done = restored(saved)
+    assert done.code == 1
+    assert "The restored audit log is not valid. The last rows are missing" in done.stderr
+    assert "files restored into" in done.stdout
 
 
 def test_an_earlier_backup_without_a_copy_of_the_head_is_restored(
@@ -200,7 +207,9 @@ def test_an_earlier_backup_without_a_copy_of_the_head_is_restored(
     saved = tmp_path / "earlier.tar"
     database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(home / "trainyard.sqlite3")}
     back_up(Home(home), database, None, saved)
-    assert "has no copy of the audit log's head" in restored(saved).stdout
+    done = restored(saved)
+    assert "has no copy of the audit log's head" in done.stdout
+    assert "The audit chain is valid: 4 rows." in done.stdout
 
 
 @pytest.mark.django_db

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from webapp.ops.backup import back_up, dump_postgres
+from webapp.ops.backup import back_up
+from webapp.ops.database_copies import dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
@@ -25,13 +26,14 @@ class Installation:
         self.home = Home(root)
         self.home.create()
         self.artifacts = root / "artifacts"
+        self.secret_key = root / "secret.key"
         self.database: dict[str, Any] = {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": str(root / "trainyard.sqlite3"),
         }
 
     def fill(self) -> "Installation":
-        (self.home.root / "secret.key").write_text("secret")
+        self.secret_key.write_text("secret")
         (self.artifacts / "ab").mkdir(parents=True)
         (self.artifacts / "ab" / "abcd").write_bytes(b"weights")
         (self.artifacts / ".tmp-1").write_bytes(b"half written")
@@ -50,11 +52,11 @@ class Installation:
             return int(connection.execute("SELECT count(*) FROM point").fetchone()[0])
 
     def back_up(self, target: Path) -> Path:
-        back_up(self.home, self.database, self.artifacts, target)
+        self.written = back_up(self.home, self.database, self.artifacts, target, secret_key=self.secret_key)
         return target
 
     def restore(self, source: Path, *, force: bool = False) -> None:
-        restore(self.home, self.database, self.artifacts, source, force=force)
+        restore(self.home, self.database, self.artifacts, source, force=force, secret_key=self.secret_key)
 
 
 @pytest.fixture

@@ -26,6 +26,18 @@ def test_the_version_is_printed_without_a_home(argument: str, tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
+def test_version_describes_the_installation_of_a_home(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    variables = {"TRAINYARD_HOME": str(home), "PATH": os.environ["PATH"]}
+    command = [sys.executable, str(ROOT / "manage.py"), "version"]
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"program  {VERSION}, schema 00")
+    assert "\nschema   none: the database is empty\n" in done.stdout
+    assert f"\nstore    {home / 'artifacts'}, which does not exist yet\n" in done.stdout
+    assert "is empty" in done.stdout.splitlines()[-1]
+
+
 def test_the_api_has_the_version_of_the_project() -> None:
     assert api.get_openapi_schema()["info"]["version"] == VERSION
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from jobs.store import LocalStore
 from tests.ops.conftest import needs_postgres, new_database
 from tests.ops.test_backup import Installation, full
 from webapp.ops.errors import OpsError
@@ -28,3 +30,68 @@ def test_a_postgres_database_is_restored(full: Installation, tmp_path: Path) -> 
             full.restore(saved)
         full.restore(saved, force=True)
         assert connection.execute("SELECT value FROM point").fetchall() == [(1,)]
+
+
+def installed_on(full: Installation, connection: psycopg.Connection) -> Installation:
+    info = connection.info
+    full.database = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": info.dbname,
+        "USER": info.user,
+        "HOST": info.host,
+    }
+    return full
+
+
+@needs_postgres
+def test_an_empty_postgres_database_needs_no_force(full: Installation, tmp_path: Path) -> None:
+    with new_database() as (_, source), new_database() as (_, target):
+        source.execute("CREATE TABLE point AS SELECT 1 AS value")
+        saved = installed_on(full, source).back_up(tmp_path / "all.tar")
+        copy = installed_on(Installation(tmp_path / "copy"), target)
+        copy.restore(saved)
+        assert target.execute("SELECT value FROM point").fetchall() == [(1,)]
+        with pytest.raises(OpsError, match="is not empty"):
+            Installation.restore(installed_on(Installation(tmp_path / "third"), target), saved)
+
+
+@needs_postgres
+def test_tables_of_a_newer_program_do_not_remain(full: Installation, tmp_path: Path) -> None:
+    with new_database() as (_, connection):
+        connection.execute("CREATE TABLE jobs_job AS SELECT 1 AS id")
+        saved = installed_on(full, connection).back_up(tmp_path / "all.tar")
+        connection.execute("CREATE TABLE jobs_novelty AS SELECT 1 AS id")
+        connection.execute("CREATE TABLE of_another_program AS SELECT 1 AS id")
+        full.restore(saved, force=True)
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+        assert tables.fetchall() == [("jobs_job",), ("of_another_program",)]
+
+
+@needs_postgres
+def test_a_dump_that_does_not_fit_leaves_the_database_as_it_was(full: Installation, tmp_path: Path) -> None:
+    with new_database() as (_, connection):
+        connection.execute("CREATE TABLE jobs_job AS SELECT 1 AS id")
+        saved = installed_on(full, connection).back_up(tmp_path / "all.tar")
+        connection.execute("UPDATE jobs_job SET id = 2")
+        # It is in the way of the restored table, and does not belong to it.
+        connection.execute("CREATE VIEW jobs_view AS SELECT id FROM jobs_job")
+        connection.execute("ALTER TABLE jobs_job RENAME TO other_job")
+        connection.execute("CREATE VIEW jobs_job AS SELECT id FROM other_job")
+        with pytest.raises(OpsError, match="psql failed"):
+            full.restore(saved, force=True)
+        assert connection.execute("SELECT id FROM other_job").fetchall() == [(2,)]
+
+
+@needs_postgres
+def test_a_copy_gets_an_identity_of_its_own_in_the_same_transaction(
+    full: Installation, tmp_path: Path
+) -> None:
+    lease = "CREATE TABLE jobs_lease (name text PRIMARY KEY, holder text, until timestamptz)"
+    with new_database() as (_, source), new_database() as (_, target):
+        source.execute(lease)
+        saved = installed_on(full, source).back_up(tmp_path / "all.tar")
+        copy = installed_on(Installation(tmp_path / "copy"), target)
+        copy.restore(saved)
+        ((name, holder),) = target.execute("SELECT name, holder FROM jobs_lease").fetchall()
+    assert name == "restored"
+    assert LocalStore(copy.artifacts).owner() == holder

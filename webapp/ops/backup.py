@@ -1,110 +1,56 @@
 """Writes backups from a running installation: a consistent database copy, keys and artifacts."""
 
 import contextlib
-import hashlib
-import io
-import json
+import errno
+import fcntl
 import os
 import shutil
-import sqlite3
-import subprocess
+import stat
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+import time
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from jobs.runner_files import open_regular
+from jobs.store.base import TRASH, is_digest
+from webapp.ops.backup_file import (
+    ARTIFACTS,
+    POSTGRES_MEMBER,
+    SECRET_KEY_MEMBER,
+    SQLITE_MEMBER,
+    Backup,
+    BackupWriter,
+    read_backup,
+)
+from webapp.ops.database_copies import check_copy, copy_sqlite, dump_postgres, is_sqlite
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 
-MANIFEST = "manifest.json"
-SQLITE_MEMBER, POSTGRES_MEMBER = "database.sqlite3", "database.pgdump"
-FORMAT = 1
-MAX_MANIFEST_BYTES = 2**28
+SCRATCH = "backup-"
+"""The beginning of the names of folders for copies of the database, in the folder `run`."""
+CLOCKS = 60.0
+"""The clocks of the store and of this machine may differ by so many seconds."""
+
+
+class WrittenBackup(NamedTuple):
+    """A backup that was written and read back.
+
+    Attributes:
+        bytes: its size.
+        files: how many files are in it.
+        notes: sentences about files that it does not have, or that are damaged in the store.
+    """
+
+    bytes: int
+    files: int
+    notes: tuple[str, ...]
 
 
 def local_artifacts(location: str) -> Path | None:
     """Return the artifact folder, or None for object storage."""
     return None if "://" in location else Path(location)
-
-
-def copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a SQLite database consistently while it is in use; the copy has mode 0600."""
-    # Created first, because sqlite3 would create it with the mode of the umask.
-    os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
-    with (
-        contextlib.closing(
-            sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True, timeout=60)
-        ) as source_connection,
-        contextlib.closing(sqlite3.connect(target)) as target_connection,
-    ):
-        source_connection.backup(target_connection)
-
-
-LIBPQ = {
-    "HOST": "PGHOST",
-    "PORT": "PGPORT",
-    "USER": "PGUSER",
-    "PASSWORD": "PGPASSWORD",
-    "NAME": "PGDATABASE",
-}
-LIBPQ_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
-
-
-def dump_postgres(database: Mapping[str, Any], target: Path) -> None:
-    """Dump a PostgreSQL database to `target` in `pg_dump`'s custom format.
-
-    Raises:
-        OpsError: `pg_dump` is not installed, or it failed.
-    """
-    run_postgres(["pg_dump", "--format=custom", "--no-owner", f"--file={target}"], database)
-
-
-def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
-    """Run a PostgreSQL program on Django's `database`. The password is passed in the environment.
-
-    Raises:
-        OpsError: the program is not installed, or it failed.
-    """
-    program = shutil.which(command[0])
-    if program is None:
-        raise OpsError(f"A PostgreSQL database needs `{command[0]}`; install postgresql-client.")
-    variables = {variable: str(database[key]) for key, variable in LIBPQ.items() if database.get(key)}
-    options = database.get("OPTIONS", {})
-    variables |= {f"PG{name.upper()}": str(options[name]) for name in LIBPQ_OPTIONS if name in options}
-    done = subprocess.run(  # noqa: S603  fixed programs and arguments
-        [program, *command[1:]], env={**os.environ, **variables}, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise OpsError(f"{command[0]} failed: {done.stderr.strip()}")
-
-
-def manifest_text(backup: Path) -> str:
-    """Return a backup's manifest.
-
-    Raises:
-        tarfile.TarError: it is no tar file, or it ends early.
-        KeyError: it has no manifest.
-    """
-    with tarfile.open(backup) as tar:
-        file = tar.extractfile(MANIFEST)
-        if file is None:
-            raise KeyError(MANIFEST)
-        return file.read(MAX_MANIFEST_BYTES).decode(errors="replace")
-
-
-def manifest_if_backup(file: Path) -> str | None:
-    """Return a backup's manifest; None if the file is something else.
-
-    Raises:
-        OSError: the file cannot be read.
-        OpsError: it is a damaged backup.
-    """
-    try:
-        return manifest_text(file) if tarfile.is_tarfile(file) else None
-    except (tarfile.TarError, KeyError) as error:
-        raise OpsError(f"it is a tar file without a manifest, or damaged: {error}") from error
 
 
 def back_up(
@@ -114,83 +60,234 @@ def back_up(
     target: Path,
     *,
     audit: Mapping[str, Any] | None = None,
-) -> int:
-    """Write the database, the keys and all artifacts to the tar file `target`; return its size in bytes.
+    secret_key: Path | None = None,
+    expected: Collection[str] = (),
+) -> WrittenBackup:
+    """Write the database, the keys and all artifacts to the tar file `target`, and read it back.
 
     Args:
         home: the installation.
         database: Django's `DATABASES["default"]`.
         artifacts: the local artifact folder; None if artifacts are in object storage, which has
             its own backups.
-        target: the new file; it is created only once the backup is complete.
+        target: the new file; it is created only once the backup is complete and was read back.
         audit: the audit chain's last row. Read before the call, it is in the database copy.
+        secret_key: the file of the secret key; None: the one in the home.
+        expected: the digests of the artifacts that the database names.
+
+    Raises:
+        OpsError: a key cannot be read, the target is written by another process, or the file differs when
+            it is read back.
     """
     # Renamed at the end, so that a failed backup leaves an older file as it is.
     partial = target.with_name(f".{target.name}.partial")
+    descriptor = os.open(partial, os.O_CREAT | os.O_RDWR, 0o600)
+    with os.fdopen(descriptor, "w+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The other process may have renamed the file between the two calls.
+            is_busy = not os.path.samestat(partial.stat(), os.fstat(file.fileno()))
+        except (BlockingIOError, FileNotFoundError):
+            is_busy = True
+        if is_busy:
+            raise OpsError(f"Another backup writes {target}. Wait for it, or choose another file.")
+        try:
+            # A killed backup may have left its beginning.
+            file.truncate(0)
+            with scratch_folder(home) as scratch:
+                with tarfile.open(fileobj=file, mode="w") as tar:
+                    source = _Source(home, database, artifacts, secret_key or home.root / SECRET_KEY_MEMBER)
+                    notes = source.write(BackupWriter(tar), scratch, audit, target)
+                file.flush()
+                os.fsync(file.fileno())
+                if hasattr(os, "posix_fadvise"):  # so that it is read back from the disk
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                backup = verify(partial, scratch)
+            partial.replace(target)
+            _sync_folder(target.parent)
+        finally:
+            partial.unlink(missing_ok=True)
+    if artifacts is not None:
+        notes += _missing(expected, backup)
+    return WrittenBackup(target.stat().st_size, len(backup.digests), tuple(notes))
+
+
+def verify(backup: Path, scratch: Path) -> Backup:
+    """Read a whole backup: every file, the copy of the database, and the keys.
+
+    Args:
+        backup: the file.
+        scratch: an empty folder for the copy of the database.
+
+    Raises:
+        OpsError: it cannot be restored; the message contains the reason.
+    """
+    place = scratch / "read-back"
+
+    def extract(name: str) -> Path | None:
+        return place / name if name in (SQLITE_MEMBER, POSTGRES_MEMBER) else None
+
+    read = read_backup(backup, extract)
+    if SECRET_KEY_MEMBER not in read.digests:
+        raise OpsError(f"{backup} has no secret key: it is not a complete backup.")
+    check_copy(place / read.database)
+    shutil.rmtree(place)
+    return read
+
+
+@contextlib.contextmanager
+def scratch_folder(home: Home) -> Iterator[Path]:
+    """Create a folder for large copies, and remove those that killed processes left."""
+    for left in home.run.glob(f"{SCRATCH}*"):
+        with contextlib.suppress(OSError), _locked(left):
+            shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(dir=home.run, prefix=SCRATCH) as folder, _locked(Path(folder)):
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder. The kernel ends the lock with the process. Raises `OSError` if another one has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        descriptor = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600)
-        with os.fdopen(descriptor, "w+b") as file, tempfile.TemporaryDirectory(dir=home.run) as scratch:
-            with tarfile.open(fileobj=file, mode="w") as tar:
-                _Writer(tar, audit).write(home, database, artifacts, Path(scratch))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        partial.unlink(missing_ok=True)
-    return target.stat().st_size
+        os.close(descriptor)
 
 
-class _Writer:
-    """Adds files to the tar, followed by a manifest with their digests."""
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
-    def __init__(self, tar: tarfile.TarFile, audit: Mapping[str, Any] | None) -> None:
-        self._tar, self._audit = tar, audit
-        self._digests: dict[str, str] = {}
 
-    def write(self, home: Home, database: Mapping[str, Any], artifacts: Path | None, scratch: Path) -> None:
+class _Source:
+    """The installation's files."""
+
+    def __init__(
+        self, home: Home, database: Mapping[str, Any], artifacts: Path | None, secret_key: Path
+    ) -> None:
+        self._home, self._database, self._artifacts = home, database, artifacts
+        self._secret_key = secret_key
+        self._notes: list[str] = []
+
+    def write(
+        self, tar: BackupWriter, scratch: Path, audit: Mapping[str, Any] | None, target: Path
+    ) -> list[str]:
+        """Write all files and the manifest. Return sentences about files that are left out or damaged."""
         # The database first: artifacts never change and are only added, so the tar then contains every
-        # artifact that the copy names, unless retention deletes one in between.
-        if database["ENGINE"].endswith("sqlite3"):
-            copy_sqlite(Path(database["NAME"]), scratch / SQLITE_MEMBER)
-            self._add(scratch / SQLITE_MEMBER, SQLITE_MEMBER)
+        # artifact that the copy names.
+        started = time.time()
+        self._add_database(tar, scratch)
+        self._add_keys(tar)
+        if self._artifacts is not None and self._artifacts.is_dir():
+            for name, place in _members(self._artifacts, moved_after=started - CLOCKS):
+                # An earlier backup may be in the folder, and a file in the trash is listed twice.
+                if self._artifacts / place != target.absolute() and not tar.has(f"{ARTIFACTS}/{name}"):
+                    self._add_artifact(tar, self._artifacts, name, place)
+        tar.finish({} if audit is None else {"audit": dict(audit)})
+        self._notes += [f"{name} became shorter while it was read; it is left out." for name in tar.cut]
+        return self._notes
+
+    def _add_database(self, tar: BackupWriter, scratch: Path) -> None:
+        if is_sqlite(self._database):
+            copy = scratch / SQLITE_MEMBER
+            copy_sqlite(Path(self._database["NAME"]), copy)
         else:
-            dump_postgres(database, scratch / POSTGRES_MEMBER)
-            self._add(scratch / POSTGRES_MEMBER, POSTGRES_MEMBER)
-        for secret in sorted(path for path in home.root.glob("*.key") if path.is_file()):
-            self._add(secret, secret.name)
-        for path, name in _artifact_members(artifacts):
-            # Retention may have deleted the file since it was listed.
-            with contextlib.suppress(FileNotFoundError):
-                self._add(path, name)
-        self._add_manifest()
+            copy = scratch / POSTGRES_MEMBER
+            dump_postgres(self._database, copy)
+        with copy.open("rb") as file:
+            tar.add(file, copy.name)
+        copy.unlink()
 
-    def _add(self, path: Path, name: str) -> None:
-        with path.open("rb") as file:
-            self._digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-            file.seek(0)
-            info = self._tar.gettarinfo(arcname=name, fileobj=file)
-            self._tar.addfile(info, file)
+    def _add_keys(self, tar: BackupWriter) -> None:
+        """Add the secret key, wherever it is, and the other keys of the home."""
+        # A home may have an unused `secret.key` beside the one that TRAINYARD_SECRET_KEY_FILE names.
+        others = [path for path in self._home.root.glob("*.key") if path.is_file()]
+        keys = {path.name: path for path in sorted(others) if path != self._secret_key}
+        keys[SECRET_KEY_MEMBER] = self._secret_key
+        for name, path in keys.items():
+            try:
+                with path.open("rb") as file:
+                    tar.add(file, name)
+            except OSError as error:
+                raise OpsError(
+                    f"The key {path} cannot be read ({error.strerror}). Without it the backup could not be "
+                    "used; run `backup` as the user who may read it."
+                ) from error
 
-    def _add_manifest(self) -> None:
-        manifest: dict[str, Any] = {
-            "format": FORMAT,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "files": self._digests,
-        }
-        if self._audit is not None:
-            manifest["audit"] = dict(self._audit)
-        text = json.dumps(manifest, indent=1).encode()
-        info = tarfile.TarInfo(MANIFEST)
-        info.size, info.mode = len(text), 0o600
-        self._tar.addfile(info, io.BytesIO(text))
+    def _add_artifact(self, tar: BackupWriter, artifacts: Path, name: str, place: str) -> None:
+        member = f"{ARTIFACTS}/{name}"
+        try:
+            descriptor = _open(artifacts, place)
+        except FileNotFoundError:
+            return  # retention has deleted it since it was listed
+        if descriptor is None:
+            self._notes.append(f"{member} is left out: it is no file, or a link that leads out of the store.")
+            return
+        with os.fdopen(descriptor, "rb") as file:
+            tar.add(file, member)
+        digest = Path(name).name
+        if is_digest(digest) and tar.digests.get(member, digest) != digest:
+            self._notes.append(f"{member} is damaged in the store: its content has another digest.")
 
 
-def _artifact_members(artifacts: Path | None) -> Iterator[tuple[Path, str]]:
-    """Yield each complete artifact and its name in the tar."""
-    if artifacts is None or not artifacts.is_dir():
-        return
-    for path in sorted(artifacts.rglob("*")):
-        name = path.relative_to(artifacts)
-        # The store writes to names that begin with a dot and renames them once they are complete.
-        if path.is_file() and not any(part.startswith(".") for part in name.parts):
-            yield path, f"artifacts/{name}"
+def _open(artifacts: Path, place: str) -> int | None:
+    """Open a regular file of the store. A link is followed to another file of the store only."""
+    # Links at the first level are the operator's. Runners write below it, who may replace any part of a path.
+    top, _, below = place.partition("/")
+    root, relative = (artifacts / top, below) if below else (artifacts, top)
+    try:
+        return open_regular(root, relative)
+    except PermissionError:
+        if stat.S_ISREG((artifacts / place).lstat().st_mode):
+            raise  # this user may not read it
+        return None
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
+            raise
+    with contextlib.suppress(OSError, ValueError):
+        linked = (artifacts / place).resolve(strict=True)
+        return open_regular(artifacts.resolve(), str(linked.relative_to(artifacts.resolve())))
+    return None
+
+
+def _members(artifacts: Path, *, moved_after: float) -> Iterator[tuple[str, str]]:
+    """Yield each complete file: its name in the tar, and its place below the folder.
+
+    A collection may run meanwhile: it moves files to the trash whose rows the copy of the database still has.
+    """
+    yield from _recently_trashed(artifacts, moved_after)
+    # The operator may keep the checkpoints on another disk: a link at the first level is followed.
+    for top in sorted(artifacts.iterdir()):
+        if top.name.startswith("."):
+            continue
+        if top.is_file():
+            yield top.name, top.name
+        for folder, folders, files in os.walk(top):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            below = Path(folder).relative_to(artifacts)
+            # The store writes to names that begin with a dot and renames them once they are complete.
+            for name in sorted(name for name in files if not name.startswith(".")):
+                yield str(below / name), str(below / name)
+    yield from _recently_trashed(artifacts, moved_after)
+
+
+def _recently_trashed(artifacts: Path, moved_after: float) -> Iterator[tuple[str, str]]:
+    for path in sorted((artifacts / TRASH).glob("*")):
+        with contextlib.suppress(FileNotFoundError):
+            facts = path.stat()
+            if is_digest(path.name) and stat.S_ISREG(facts.st_mode) and facts.st_mtime >= moved_after:
+                yield f"{path.name[:2]}/{path.name}", f"{TRASH}/{path.name}"
+
+
+def _missing(expected: Collection[str], backup: Backup) -> list[str]:
+    present = {Path(name).name for name in backup.digests if name.startswith(f"{ARTIFACTS}/")}
+    missing = sorted(set(expected) - present)
+    if not missing:
+        return []
+    named = ", ".join(digest[:12] for digest in missing[:5])
+    return [f"{len(missing)} files that the database names are missing in the store: {named}."]

@@ -14,15 +14,17 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from jobs.actions.own_installation import require_own_installation
+from jobs.actions import own_installation
 from jobs.actions.people.people import add_person, create_login_link
 from jobs.actions.people.service_tokens import dashboard_token, own_credential
-from jobs.errors import ForeignInstallation
+from jobs.actions.program import record_program
+from jobs.actions.storage import ownership
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
+from jobs.queries import compatibility
 from jobs.queries.people.people import people_accounts
 from jobs.signing import public_key_file
 from webapp.ops import new_database
-from webapp.ops.backup import copy_sqlite, dump_postgres
+from webapp.ops.database_copies import copy_sqlite, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home, write_private
 
@@ -55,11 +57,16 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         Lines for the operator's terminal only: the first administrator's login link on a new home.
 
     Raises:
-        OpsError: the home belongs to another installation than the database.
+        OpsError: the database is newer than this program, a restore was interrupted, or the home belongs to
+            another installation than the database.
     """
     try:
+        compatibility.require(migrates=True)
         migrate(home, report)
-        require_own_installation(signs=True)
+        if (sentence := own_installation.problem(signs=True)) is not None:
+            raise OpsError(sentence)
+        record_program()
+        _settle_owner(report)
         Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
         # Production serves hashed, compressed copies.
         if not settings.WHITENOISE_USE_FINDERS:
@@ -68,7 +75,7 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         # Creates the key pair that signs releases; the prediction server reads the file at its start.
         public_key_file()
         return _login_lines(web_url)
-    except ForeignInstallation as error:
+    except compatibility.Incompatible as error:
         raise OpsError(str(error)) from error
     finally:
         connection.close()
@@ -91,6 +98,16 @@ def _keep(path: Path, valid_token: Callable[[str], str]) -> None:
     token = valid_token(current)
     if token != current:
         write_private(path, token + "\n")
+
+
+def _settle_owner(report: Callable[[str], None]) -> None:
+    """Give the artifact store its owner. One that does not answer is no reason not to start."""
+    try:
+        sentence = ownership.settle()
+    except OSError as error:
+        sentence = f"It is not known whose the artifact store is: {error}"
+    if sentence is not None:
+        report(sentence)
 
 
 def sandbox_hint(environment: Mapping[str, str]) -> str | None:

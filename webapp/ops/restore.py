@@ -1,38 +1,51 @@
 """Restores a backup into a home. The whole backup is verified before the home is changed."""
 
-import hashlib
 import json
-import os
 import shutil
-import sqlite3
-import tarfile
 import tempfile
 from collections.abc import Mapping
-from contextlib import closing
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from jobs.actions.own_installation import IDENTITY_FILE
-from webapp.ops.backup import FORMAT, MANIFEST, POSTGRES_MEMBER, SQLITE_MEMBER, run_postgres
+from jobs.unfinished_restore import MARKER
+from webapp.ops.backup_file import POSTGRES_MEMBER, SQLITE_MEMBER, read_backup
+from webapp.ops.database_copies import (
+    POSTGRES_HEADER,
+    SQLITE_HEADER,
+    check_copy,
+    has_tables,
+    is_sqlite,
+)
 from webapp.ops.errors import OpsError
-from webapp.ops.home import Home
+from webapp.ops.home import Home, write_private
 from webapp.ops.lock import HomeLock
+from webapp.ops.restored_files import Destination, sync_folder
 
 # Present in a home that was never used: logs, and files that every command creates at its start.
 NO_STATE = {"run", "log", "static", "broker", "secret.key"}
+SCRATCH = ".restore-"
 
 
 def restore(
-    home: Home, database: Mapping[str, Any], artifacts: Path | None, source: Path, *, force: bool
+    home: Home,
+    database: Mapping[str, Any],
+    artifacts: Path | None,
+    source: Path,
+    *,
+    force: bool,
+    secret_key: Path | None = None,
 ) -> int:
     """Replace `home`'s state by the backup `source`; return the number of files.
+
+    A copy of the database alone, as an upgrade makes it, replaces only the database.
 
     Args:
         home: the installation; no `up` may run on it.
         database: Django's `DATABASES["default"]`.
         artifacts: the local artifact folder; None if artifacts are in object storage.
-        source: a tar file written by `back_up`.
-        force: replace a home that is not empty.
+        source: a tar file written by `back_up`, or a copy of the database.
+        force: replace a home or a database that is not empty.
+        secret_key: the file of the secret key; None: the one in the home.
 
     Raises:
         OpsError: the home is in use or not empty, or the backup is incomplete or damaged.
@@ -41,119 +54,85 @@ def restore(
     lock = HomeLock(home.lock_file)
     lock.acquire()
     try:
-        _check_home_is_empty(home, database, force=force)
+        marker = home.root / MARKER
+        _remove_left(home)
+        # A restore that was killed has passed these checks, and its home can only be restored again.
+        if not force and not marker.exists():
+            _check_is_empty(home, database)
         # On the same disk as the home, so that the last step is a rename.
-        with tempfile.TemporaryDirectory(dir=home.root, prefix=".restore-") as scratch:
-            names = _unpack(source, Path(scratch))
-            _check_database(Path(scratch))
-            _install(home, database, artifacts, Path(scratch))
+        with tempfile.TemporaryDirectory(dir=home.root, prefix=SCRATCH) as folder:
+            scratch = Path(folder)
+            count = _unpack(source, scratch)
+            destination = Destination(
+                home, database, artifacts, secret_key or home.root / "secret.key", identity=_identity(marker)
+            )
+            destination.check(scratch)
+            # Until it is removed, no part of the installation starts.
+            facts = {"backup": str(source.absolute()), "identity": destination.identity}
+            write_private(marker, json.dumps(facts) + "\n")
+            sync_folder(home.root)
+            destination.install(scratch)
+        marker.unlink()
+        sync_folder(home.root)
     finally:
         lock.release()
-    return len(names)
+    return count
 
 
-def _check_home_is_empty(home: Home, database: Mapping[str, Any], *, force: bool) -> None:
+def _remove_left(home: Home) -> None:
+    """Remove what killed restores had unpacked. The lock on the home shows that none runs."""
+    for left in home.root.glob(f"{SCRATCH}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    for left in home.root.glob(f".{MARKER}.*"):
+        left.unlink()
+
+
+def _identity(marker: Path) -> str | None:
+    """Return the identity that a killed restore had chosen: the store may have it already."""
+    try:
+        return str(json.loads(marker.read_text())["identity"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _check_is_empty(home: Home, database: Mapping[str, Any]) -> None:
     entries = {path.name for path in home.root.iterdir()} - NO_STATE
-    if entries and not force:
+    filled = has_tables(database)
+    if is_sqlite(database) and not filled:
+        # Commands that look at a database create an empty one.
+        name = Path(database["NAME"]).name
+        entries -= {name, f"{name}-wal", f"{name}-shm"}
+    if entries:
         raise OpsError(
             f"{home.root} is not empty ({', '.join(sorted(entries)[:5])}). Restore into an empty "
             "TRAINYARD_HOME, or replace its content with --force."
         )
-    if not database["ENGINE"].endswith("sqlite3") and not force:
-        raise OpsError("A PostgreSQL database is replaced only with --force.")
+    if filled:
+        kind = "SQLite" if is_sqlite(database) else "PostgreSQL"
+        raise OpsError(
+            f"The {kind} database {database['NAME']} is not empty. Restore into an empty one, or replace its "
+            "content with --force."
+        )
 
 
-def _unpack(source: Path, scratch: Path) -> dict[str, str]:
-    """Extract every member below `scratch` and compare it with the manifest."""
+def _unpack(source: Path, scratch: Path) -> int:
+    """Extract the backup below `scratch`, and verify it. Return the number of its files."""
+    if (member := _kind_of_copy(source)) is not None:
+        shutil.copyfile(source, scratch / member)
+        check_copy(scratch / member)
+        return 1
+    backup = read_backup(source, lambda name: scratch / name)
+    check_copy(scratch / backup.database)
+    return len(backup.digests)
+
+
+def _kind_of_copy(source: Path) -> str | None:
+    """Return the kind of a file that is a copy of a database, and no backup."""
     try:
-        with tarfile.open(source) as tar:
-            digests = {member.name: _copy(tar, member, scratch) for member in tar}
-    except (tarfile.TarError, OSError) as error:
-        raise OpsError(f"{source} cannot be read as a backup: {error}") from error
-    manifest = _manifest(source, scratch)
-    digests.pop(MANIFEST, None)
-    if digests != manifest:
-        wrong = sorted(name for name in {*digests, *manifest} if digests.get(name) != manifest.get(name))
-        raise OpsError(f"{source} is damaged: {', '.join(wrong[:5])} differ from its manifest.")
-    return manifest
-
-
-def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, scratch: Path) -> str:
-    """Extract one regular file. A name that leaves `scratch` is refused."""
-    name = PurePosixPath(member.name)
-    member_file = tar.extractfile(member) if member.isreg() else None
-    if member_file is None or name.is_absolute() or ".." in name.parts:
-        raise OpsError(f"The backup contains {member.name!r}, which is not part of a Trainyard backup.")
-    target = scratch / name
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (
-        member_file,
-        os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as target_file,
-    ):
-        shutil.copyfileobj(member_file, target_file)
-        target_file.seek(0)
-        return hashlib.file_digest(target_file, "sha256").hexdigest()
-
-
-def _manifest(source: Path, scratch: Path) -> dict[str, str]:
-    try:
-        manifest = json.loads((scratch / MANIFEST).read_text())
-        files, version = dict(manifest["files"]), manifest["format"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise OpsError(f"{source} has no manifest: the backup is incomplete.") from error
-    if version != FORMAT:
-        raise OpsError(f"{source} has format {version}; this version reads format {FORMAT}.")
-    (scratch / MANIFEST).unlink()
-    return files
-
-
-def _check_database(scratch: Path) -> None:
-    path = scratch / SQLITE_MEMBER
-    if not path.exists():
-        return
-    with closing(sqlite3.connect(path)) as connection:
-        result = connection.execute("PRAGMA integrity_check").fetchone()[0]
-    if result != "ok":
-        raise OpsError(f"The database in the backup is damaged: {result}")
-
-
-def _install(home: Home, database: Mapping[str, Any], artifacts: Path | None, scratch: Path) -> None:
-    packed = scratch / "artifacts"
-    # Checked before the first change, so that a refused backup leaves the home as it was.
-    if packed.exists() and artifacts is None:
-        raise OpsError("The backup contains artifacts, but TRAINYARD_ARTIFACTS is no local folder.")
-    _install_database(database, scratch)
-    # The home belonged to the database that was replaced.
-    (home.root / IDENTITY_FILE).unlink(missing_ok=True)
-    if packed.exists() and artifacts is not None:
-        shutil.copytree(packed, artifacts, dirs_exist_ok=True)
-    # The keys: the database file or dump is no longer in the folder.
-    for path in scratch.glob("*.*"):
-        if path.is_file():
-            path.replace(home.root / path.name)
-
-
-def _install_database(database: Mapping[str, Any], scratch: Path) -> None:
-    sqlite_copy, dump = scratch / SQLITE_MEMBER, scratch / POSTGRES_MEMBER
-    copy = sqlite_copy if database["ENGINE"].endswith("sqlite3") else dump
-    if not copy.exists():
-        raise OpsError("The backup is of another kind of database than TRAINYARD_DATABASE_URL.")
-    if copy is dump:
-        command = [
-            "pg_restore",
-            "--clean",
-            "--if-exists",
-            "--no-owner",
-            # A failure leaves the old database as it was.
-            "--single-transaction",
-            f"--dbname={database['NAME']}",
-            str(dump),
-        ]
-        run_postgres(command, database)
-        dump.unlink()
-        return
-    target = Path(database["NAME"])
-    # They belong to the replaced database; SQLite would apply them to the new one.
-    for leftover in (f"{target}-wal", f"{target}-shm"):
-        Path(leftover).unlink(missing_ok=True)
-    sqlite_copy.replace(target)
+        with source.open("rb") as file:
+            begin = file.read(len(SQLITE_HEADER))
+    except OSError as error:
+        raise OpsError(f"{source} cannot be read: {error.strerror}") from error
+    if begin == SQLITE_HEADER:
+        return SQLITE_MEMBER
+    return POSTGRES_MEMBER if begin.startswith(POSTGRES_HEADER) else None

@@ -11,12 +11,16 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
 from transport.websocket import CountedWebSocket
+
+if TYPE_CHECKING:
+    from webapp.ops.version_watch import VersionWatch
 
 # Time for open WebSockets and slow responses at shutdown; less than the grace of the part.
 CLOSING_SECONDS = 5
@@ -38,11 +42,14 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
-    from django.conf import settings  # once the module is named
+    import django  # once the module is named
+    from django.conf import settings
 
     from webapp.ops.database_pool import use_pool
 
     use_pool()
+    django.setup()
+    watch = _new_watch()
     protocol = limited(
         LimitedHttpProtocol,
         max_connections=settings.TRAINYARD_MAX_CONNECTIONS,
@@ -62,7 +69,23 @@ def main() -> None:
         log_level="warning",
         server_header=False,
     )
+    watch.start()
     LimitedServer(config, options.health_socket).run(sockets=[socket.socket(fileno=options.fd)])
+    sys.exit(watch.problem)
+
+
+def _new_watch() -> "VersionWatch":
+    """End with a message if the database is not this installation's. One that is away is no reason."""
+    # These modules import models, which need `django.setup()` first.
+    from webapp.ops.preparation import database_error
+    from webapp.ops.version_watch import VersionWatch
+
+    watch = VersionWatch()
+    if database_error() is None:
+        watch.compare()
+    if watch.problem is not None:
+        sys.exit(watch.problem)
+    return watch
 
 
 if __name__ == "__main__":

@@ -196,6 +196,10 @@ TRAINYARD_HOME = HOME
 TRAINYARD_PUBLIC_URL = PUBLIC_URL
 TRAINYARD_REDIS_URL = env.redis_url(HOME)
 TRAINYARD_ARTIFACTS = env.artifacts(HOME)
+# Of copies of files in object storage, and of checkpoints of finished jobs, on each machine.
+TRAINYARD_ARTIFACT_CACHE_BYTES = env.whole_number(
+    "TRAINYARD_ARTIFACT_CACHE_BYTES", 20 * 2**30, of="bytes", least=0
+)
 TRAINYARD_MAX_UPLOAD_BYTES = env.whole_number("TRAINYARD_MAX_UPLOAD_BYTES", 2**30, of="bytes")
 # Hosts that are not on the public network, and folders of this machine, from which data may be fetched.
 TRAINYARD_FETCH_ALLOW = env.hosts_and_ports("TRAINYARD_FETCH_ALLOW")

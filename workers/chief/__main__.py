@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     from jobs.actions.own_installation import require_own_installation
     from jobs.errors import TrainyardError
+    from jobs.queries.compatibility import Incompatible
     from jobs.queries.search.external_search import chief_environment
     from jobs.spec.formats.reading import FormatError
     from workers.chief.search_setup import find_or_create_search
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 ),
             )
         )
-    except (TrainyardError, FormatError, PortInUse) as refusal:
+    except (TrainyardError, FormatError, PortInUse, Incompatible) as refusal:
         sys.exit(str(refusal))
     show(f"Search {job.pk} is {job.state}.")
     logging.shutdown()

@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     from jobs.errors import ForeignInstallation
     from jobs.private_files import NotPrivate
+    from jobs.queries.compatibility import Incompatible
     from jobs.removed_settings import warn_of_removed
     from workers.node import sandbox_levels
     from workers.node.node import run_node
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         asyncio.run(run_node(settings, secrets=secrets))
         status = 0
-    except (WorkerNameInUse, NotPrivate, CannotRecover, ForeignInstallation) as error:
+    except (WorkerNameInUse, NotPrivate, CannotRecover, Incompatible, ForeignInstallation) as error:
         sys.stderr.write(f"{error}\n")
     except Exception:
         logging.getLogger(__name__).exception("the worker ends with an error")

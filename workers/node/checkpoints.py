@@ -19,7 +19,7 @@ from pathlib import Path
 from jobs.actions.storage import checkpoint_copies
 from jobs.atomic_files import create_once
 from jobs.runner_files import remove_folder
-from jobs.store import store
+from jobs.store import ObjectStore, store
 from workers.node.db_threads import DatabaseThread
 from workers.supervise.checkpoints.archive import UNFINISHED
 from workers.supervise.checkpoints.channel import CopyChannel
@@ -57,7 +57,7 @@ class NodeCheckpoints:
         return cls(root, (root / PLACE).read_text(), CopyChannel(copies, root))
 
     async def sweep(self, database: DatabaseThread) -> None:
-        """Delete the checkpoints that retention has removed, and what downloads left.
+        """Delete the checkpoints that retention has removed, what downloads left, and what is too much.
 
         Raises:
             DatabaseUnavailable: it is done the next time.
@@ -72,6 +72,10 @@ class NodeCheckpoints:
         existing = await database.call(partial(checkpoint_copies.existing_jobs, list(jobs)))
         left = [folder for key, folder in jobs.items() if key not in existing]
         await asyncio.to_thread(self._remove, removable, left, before)
+        kept = [folder for folder in folders if folder not in removable]
+        evictable = await database.call(partial(checkpoint_copies.evictable_jobs, kept, existing))
+        if isinstance(shared := store(), ObjectStore):
+            await asyncio.to_thread(shared.evict_copies, [jobs[key] for key in evictable])
 
     def _written(self) -> Iterator[tuple[str, float]]:
         """Yield each checkpoint's folder, relative to the root, and when it was written."""

@@ -17,6 +17,7 @@ from django.conf import settings as django_settings
 from jobs import queue
 from jobs.actions.runs import workers
 from jobs.messages.sandbox import LevelState
+from jobs.queries import compatibility
 from jobs.store import store
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder
@@ -37,6 +38,7 @@ from workers.node.recovery import CannotRecover, RecoveryWatch
 from workers.node.runner_isolation import COMPILE_CACHES, isolate
 from workers.node.settings import NodeSettings
 from workers.node.standby_manager import EnvironmentHistory, StandbyManager
+from workers.node.store_owner import StoreOwner
 from workers.node.suggestion_process import SuggestionProcess
 from workers.node.suggestions import Suggestions
 from workers.node.warm_processes import WarmMemory, list_warm_processes
@@ -52,6 +54,7 @@ from workers.supervise.pool.sandbox_gpus import SandboxGpus
 
 log = logging.getLogger(__name__)
 
+COMPARE_SECONDS = 15.0
 ENVIRONMENTS = "environments"
 """The folder of the home with the packages of code."""
 
@@ -91,6 +94,7 @@ class NodeResources:
         )
         # Not a thread of `DatabaseAttemptRepository`: heartbeats must not wait for the writes of attempts.
         self.database = DatabaseThread("member")
+        self.store_owner = StoreOwner(self.database)
         self.caches = settings.home / COMPILE_CACHES
         self.checkpoints = NodeCheckpoints.of_store()
         environments = EnvironmentFolder(settings.home / ENVIRONMENTS)
@@ -184,14 +188,22 @@ class NodeResources:
         if self.pool.sandboxes is not None:
             self.pool.sandboxes.states.set_result(self.levels)
 
-    def disk_shortage(self) -> str | None:
-        """Return an error sentence if a disk is too full for new work."""
+    def no_room(self) -> str | None:
+        """Return an error sentence if a disk is too full for new work, or the store only read."""
+        if self.store_owner.problem is not None:
+            return self.store_owner.problem
         folders = (self.folder.root, store().checkpoint_root)
         return disk_shortage(folders, self.settings.min_free_bytes)
 
     async def register(self) -> int:
-        """Register as a new worker and return its id."""
+        """Register as a new worker and return its id.
+
+        Raises:
+            Incompatible: the database belongs to another version of the program.
+        """
         settings = self.settings
+        await self.database.call(compatibility.require)
+        await self.store_owner.ask()
         worker = await self.database.call(
             lambda: workers.register(
                 name=self.folder.name,
@@ -214,7 +226,7 @@ class Membership:
         self._resources = resources
         self._timing = resources.settings.timing
         self._poll_now, self._renew_now = asyncio.Event(), asyncio.Event()
-        self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.disk_shortage)
+        self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.no_room)
         self.suggestions = Suggestions(resources.suggestion_process)
         queues = (queue.node_queue(worker_id), queue.pool_queue(resources.settings.pool))
         self.consumer = Consumer(
@@ -227,6 +239,9 @@ class Membership:
         self.lost = asyncio.Event()
         self._recovery = RecoveryWatch(self._timing)
         self._failure: Exception | None = None
+        self.refused = asyncio.Event()
+        self.incompatible: str | None = None
+        """Why this program must not use the database any more; `refused` is then set."""
 
     def handle_hint(self, hint: Hint) -> None:
         """React to a hint at once instead of at the next poll."""
@@ -260,6 +275,7 @@ class Membership:
                 (self.attempts.claim_assigned, self._timing.poll, self._poll_now),
                 (self.attempts.renew, self._timing.renew, self._renew_now),
                 (self._heartbeat, self._timing.renew, asyncio.Event()),
+                (self._compare, COMPARE_SECONDS, asyncio.Event()),
             ):
                 backoff = Backoff(self._timing.retry_first, min(self._timing.retry_limit, seconds))
                 loops.create_task(repeat(step, seconds, wake, backoff))
@@ -314,6 +330,14 @@ class Membership:
         if not registered and not self.attempts.draining:
             self.lost.set()
 
+    async def _compare(self) -> None:
+        """Compare program, database and store again: an upgrade may have forgotten this worker."""
+        self.incompatible = await self._resources.database.call(compatibility.problem)
+        if self.incompatible is not None:
+            self.refused.set()
+            return
+        await self._resources.store_owner.ask()
+
     def _info(self) -> dict[str, Any]:
         info = self._resources.info()
         info["consumer"] = {
@@ -323,7 +347,7 @@ class Membership:
             "restarts": self.consumer.restarts,
         }
         info["runners"] = len(self._resources.pool.pids)
-        if (sentence := self._resources.disk_shortage()) is not None:
+        if (sentence := self._resources.no_room()) is not None:
             info["no_space"] = sentence
         return info
 

@@ -10,6 +10,7 @@ from functools import partial
 from jobs.actions.own_installation import require_own_installation
 from jobs.actions.runs import attempt_end
 from jobs.logged_errors import log_errors
+from jobs.queries.compatibility import Incompatible
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
 from workers.node.gpu_claims import GpuClaims
@@ -63,6 +64,7 @@ class Node:
         """Run until SIGTERM or SIGINT. A second Ctrl-C does not wait for checkpoints.
 
         Raises:
+            Incompatible: the database belongs to another version of the program.
             ForeignInstallation: the home belongs to another installation than the database.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,11 +90,12 @@ class Node:
             if self._resources.packages is not None:
                 self._resources.packages.close()
             await self._resources.suggestion_process.close()
+            self._resources.store_owner.close()
             # Only now: the runners have released the GPUs' memory.
             self._claims.close()
 
     async def _compare_installation(self) -> bool:
-        """Compare the home with the database before anything is written. Return False after a signal."""
+        """Compare program and home with the database before anything is written. False: after a signal."""
         backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
         while not self._draining.is_set():
             try:
@@ -111,12 +114,16 @@ class Node:
         log.info("worker %s (%s) is up with %s slots", worker_id, self._folder.name, self._resources.slots)
         self._membership = membership = Membership(worker_id, self._resources)
         running = asyncio.create_task(membership.run())
-        ends = [asyncio.create_task(event.wait()) for event in (self._draining, membership.lost)]
+        events = (self._draining, membership.lost, membership.refused)
+        ends = [asyncio.create_task(event.wait()) for event in events]
         try:
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 # A loop raised. The exception ends the node, and its service manager restarts it.
                 running.result()
+            if membership.incompatible is not None:
+                # Nothing more is written to a database of another version: its runs end with their leases.
+                raise Incompatible(membership.incompatible)
             if self._draining.is_set():
                 await self._drain(membership)
             else:

@@ -23,6 +23,7 @@ from jobs.errors import BadInput, DiskFull
 from jobs.models import Project, ResumableUpload, User
 from jobs.queries.data.resumable_uploads import bytes_to_come
 from jobs.queries.people.quotas import format_bytes
+from jobs.queries.storage import ownership
 from jobs.spec.problems import Problem
 from jobs.store import StoredFile, store
 
@@ -45,9 +46,11 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
         BadInput: the name does not end like a data file's.
         DiskFull: the server's disk has no room for it.
         Forbidden: `by` may not write in the project.
+        NotOwned: the store belongs to another installation.
         QuotaReached: the project has no room for the file, or too many uploads in progress.
     """
     access.require(by, project, access.Action.WRITE)
+    ownership.require_own()
     # An archive may have any name, and is known once it is there.
     if Path(name).suffix:
         upload_formats.format_by_name(name)
@@ -99,7 +102,9 @@ def terminate(upload: ResumableUpload) -> None:
 
     Raises:
         Locked: another request writes or uses its file, whose space would not be free.
+        NotOwned: the store belongs to another installation.
     """
+    ownership.require_own()
     with upload_files.locked_file(upload.pk):
         end_used(upload)
 
@@ -171,6 +176,12 @@ def _refused(message: str) -> BadInput:
 def collect() -> int:
     """Delete expired uploads, and files without a row that are as old. Count the uploads."""
     ended = 0
+    # A copy of a database has the keys of uploads that the original still receives.
+    try:
+        if ownership.recent_problem() is not None:
+            return ended
+    except OSError:  # it is not known while the store does not answer
+        return ended
     for upload in ResumableUpload.objects.filter(until__lt=clock.now()).select_related("project"):
         # One that a request uses is collected later.
         with suppress(upload_files.Locked):

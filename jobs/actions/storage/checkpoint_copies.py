@@ -16,7 +16,7 @@ from jobs import clock
 from jobs.actions.storage import retention
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Checkpoint, Job
-from jobs.states import AttemptState
+from jobs.states import FINAL, AttemptState
 from jobs.store import CheckpointCopies, store
 
 BATCH = 500
@@ -120,6 +120,25 @@ def removable(folders: Iterable[str], *, old: Collection[str]) -> set[str]:
 
 def _folders_in(rows: QuerySet[Checkpoint], folders: Collection[str]) -> set[str]:
     return set(rows.filter(folder__in=folders).values_list("folder", flat=True))
+
+
+def evictable_jobs(folders: Iterable[str], keys: Collection[int]) -> set[int]:
+    """Return which jobs' checkpoints a machine can delete if its disk has to hold less.
+
+    They are those of jobs that have ended. A checkpoint from which a retry resumes, and that has no copy in
+    object storage, may exist on this machine only: its job's checkpoints stay.
+
+    Args:
+        folders: the checkpoints that the machine has.
+        keys: the jobs to which they belong.
+    """
+    ended: set[int] = set()
+    for jobs in batched(keys, BATCH):
+        ended |= set(Job.everything.filter(pk__in=jobs, state__in=FINAL).values_list("pk", flat=True))
+    for batch in batched(folders, BATCH):
+        uncopied = Checkpoint.objects.kept().filter(folder__in=batch, stored=None)
+        ended -= set(uncopied.values_list("job", flat=True))
+    return ended
 
 
 def existing_jobs(keys: Collection[int]) -> set[int]:

@@ -28,10 +28,10 @@ from jobs import clock
 from jobs.actions import leases
 from jobs.actions.audit import audit
 from jobs.actions.storage import checkpoint_copies, purge
-from jobs.errors import StaleFence
+from jobs.errors import NotOwned, StaleFence
 from jobs.logged_errors import log_errors
 from jobs.models import Artifact, Job
-from jobs.queries.storage import references
+from jobs.queries.storage import ownership, references
 from jobs.store import StoredFile, StoreEntry, store
 
 log = logging.getLogger(__name__)
@@ -75,9 +75,14 @@ def collect(*, dry_run: bool = False, stop: Event | None = None) -> Collected | 
 
     Returns:
         The counts; None if another process is collecting.
+
+    Raises:
+        NotOwned: the store belongs to another installation.
     """
     if dry_run:
         return _Run("", stop or Event(), dry=True).all()
+    if (sentence := ownership.problem()) is not None:
+        raise NotOwned(sentence)
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     if not leases.hold(LEASE, holder, seconds=LEASE_SECONDS):
         return None
@@ -255,9 +260,15 @@ class Background:
     def _run(self) -> None:
         try:
             with log_errors(log, f"the {self._name} failed; the next run tries again"):
-                self._function(stop=self._stop)
+                self._call()
         finally:
             connections.close_all()
+
+    def _call(self) -> None:
+        try:
+            self._function(stop=self._stop)
+        except NotOwned as error:
+            log.warning("the %s changes nothing: %s", self._name, error)
 
     def join(self, seconds: float) -> None:
         """Wait until the run ends."""

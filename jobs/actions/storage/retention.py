@@ -1,6 +1,6 @@
 """Removes checkpoints from which nothing will resume.
 
-Their folders are deleted here, and on each machine that has one by `workers.node.checkpoint_sweep`; their
+Their folders are deleted here, and on each machine that has one by `workers.node.checkpoints`; their
 copies in object storage by `checkpoint_copies`.
 """
 
@@ -12,6 +12,7 @@ from jobs import clock
 from jobs.actions.isolation import for_each
 from jobs.models import Checkpoint, Job
 from jobs.queries.search import outcomes
+from jobs.queries.storage import ownership
 from jobs.runner_files import remove_folder
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
 from jobs.store import store
@@ -36,6 +37,9 @@ def remove_superfluous() -> int:
         From how many jobs checkpoints were removed.
     """
     deadline = time.monotonic() + SWEEP_SECONDS
+    # The folders have the numbers of jobs, which another installation's jobs have too.
+    if ownership.recent_problem() is not None:
+        return 0
     return for_each(_jobs_with_checkpoints(deadline), lambda job: _thin_out(job, deadline))
 
 

@@ -20,6 +20,11 @@ def released_artifact(user: User, digest: str) -> Artifact:
     return Artifact.objects.get(pk=digest)
 
 
+def stored_digests() -> list[str]:
+    """Return the digests of all artifacts."""
+    return list(Artifact.objects.values_list("pk", flat=True))
+
+
 def artifact_name(artifact: Artifact, user: User) -> str:
     """Return an artifact's name in a job that `user` may see. Empty without one."""
     visible = access.visible_jobs(user)

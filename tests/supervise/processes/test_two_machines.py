@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings as django_settings
 
 from jobs.actions.data import datasets
-from jobs.models import Artifact, Attempt, Checkpoint, Installation, Job, Worker
+from jobs.models import Artifact, Attempt, Checkpoint, InstallationSettings, Job, Worker
 from jobs.queries.runs import events as event_log
 from jobs.store import store
 from tests.jobs.yard import Yard, make_yard
@@ -136,7 +136,7 @@ def test_a_start_from_the_first_epoch_is_a_warning_with_the_reason(yard: Yard, m
 def test_a_worker_with_the_key_of_another_installation_ends_with_one_sentence(
     nodes: Callable[..., NodeProcess], tmp_path: Path, transactional_db: None
 ) -> None:
-    Installation.objects.create(pk=1, identity="a" * 32, key="b" * 16)
+    InstallationSettings.objects.create(pk=1, identity="a" * 32, key="b" * 16)
     home = tmp_path / "home" / "main"
     home.mkdir(mode=0o700, parents=True)
     (home / "secret.key").write_text("x" * 60)

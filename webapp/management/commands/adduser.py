@@ -1,18 +1,18 @@
 import json
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from jobs.actions.people import people
 from jobs.errors import TrainyardError
 from jobs.queries.people.people import people_accounts
 from webapp.accounts.reset import reset_login
+from webapp.management.installation_command import InstallationCommand
 from webapp.ops.home import Home
 
 
-class Command(BaseCommand):
+class Command(InstallationCommand):
     help = "Create a user if there is none of that name, and print a one-time login link."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")

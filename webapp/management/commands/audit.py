@@ -7,9 +7,13 @@ from django.db import DatabaseError
 from jobs import program
 from jobs.actions.audit import audit
 from jobs.errors import Conflict
+from jobs.queries import compatibility
 from jobs.queries.audit import audit_anchors, audit_verification
-from webapp.ops.backup import manifest_if_backup
+from webapp.ops.backup_file import manifest_if_backup
 from webapp.ops.errors import OpsError
+
+NOT_READ = 2
+"""The exit status if the log could not be verified: it may be valid."""
 
 
 class Command(BaseCommand):
@@ -43,7 +47,8 @@ class Command(BaseCommand):
         except DatabaseError as error:
             raise CommandError(
                 f"The audit log cannot be read: {error}. If the database is older than this program, "
-                f"`{program.command_line('up')}` upgrades it."
+                f"`{program.command_line('up')}` upgrades it.",
+                returncode=NOT_READ,
             ) from error
 
     def _verify(self, files: list[Path]) -> None:
@@ -61,8 +66,9 @@ class Command(BaseCommand):
         if not reason:
             raise CommandError("--reason is missing: enter why the chain is accepted as it is.")
         try:
+            compatibility.require()
             seal = audit.seal_chain(reason, by=None)
-        except Conflict as error:
+        except (Conflict, compatibility.Incompatible) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Sealed. The result before was: {seal.message}")
 

@@ -1,23 +1,27 @@
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.template.defaultfilters import filesizeformat
 
 from jobs.actions.storage.collection import collect
+from jobs.errors import NotOwned
+from webapp.management.installation_command import InstallationCommand
 
 
-class Command(BaseCommand):
+class Command(InstallationCommand):
     help = (
         "Deletes files that nothing refers to, and objects that were deleted more than seven days ago. "
         "Trainyard may be running; its scheduler does the same every hour."
     )
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="only report the files")
 
     def handle(self, *, dry_run: bool, **_: object) -> None:
-        collected = collect(dry_run=dry_run)
+        try:
+            collected = collect(dry_run=dry_run)
+        except NotOwned as error:
+            raise CommandError(error.message) from error
         if collected is None:
             raise CommandError("Another process is collecting. Try again when it has ended.")
         lines = (

@@ -4,6 +4,7 @@ import threading
 from django.core.management.base import BaseCommand, CommandError
 
 from jobs.errors import ForeignInstallation
+from jobs.queries.compatibility import Incompatible
 from jobs.scheduler import run
 
 
@@ -17,5 +18,5 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         try:
             run(stop)
-        except ForeignInstallation as error:
+        except (Incompatible, ForeignInstallation) as error:
             raise CommandError(str(error)) from error

@@ -1,18 +1,18 @@
 from datetime import timedelta
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from jobs.actions.people import service_tokens
 from jobs.errors import TrainyardError
+from webapp.management.installation_command import InstallationCommand
 from webapp.ops.durations import parse_duration
 
 
-class Command(BaseCommand):
+class Command(InstallationCommand):
     help = (
         "Create the credential of a prediction server and print only the credential to stdout: the server "
         "reports under NAME. Each server needs one of its own."
     )
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="lowercase letters, digits, '.', '_' and '-'")

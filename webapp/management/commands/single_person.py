@@ -1,15 +1,15 @@
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from jobs.actions.registry import single_person_rule
 from jobs.queries.people.projects import find_project
+from webapp.management.installation_command import InstallationCommand
 
 
-class Command(BaseCommand):
+class Command(InstallationCommand):
     help = (
         "Switch the single-person rule of a project: people may approve the promotion requests that they "
         "make from then on. On the pages, no one can switch it on for their own requests."
     )
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project", help="the slug of the project")

@@ -1,16 +1,16 @@
 from datetime import datetime
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from jobs import clock
 from jobs.actions.people import people, tokens
 from jobs.errors import TrainyardError
+from webapp.management.installation_command import InstallationCommand
 from webapp.ops.durations import parse_duration
 
 
-class Command(BaseCommand):
+class Command(InstallationCommand):
     help = "Create an API token for a user and print only the token to stdout."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")

@@ -1,10 +1,7 @@
 from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError
 
-from jobs.actions.own_installation import require_own_installation
-from jobs.errors import ForeignInstallation
 from webapp.ops import ports
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -28,17 +25,13 @@ class Command(BaseCommand):
             home.create()
         except OpsError as error:
             raise CommandError(str(error)) from error
-        try:
-            if migrate:
-                url = ports.url(host, ports.port_of(listener))
-                for line in prepare(home, url, self.stdout.write):
-                    self.stdout.write(line)
-            else:
-                require_own_installation(signs=True)
-        except (OpsError, ForeignInstallation) as error:
-            raise CommandError(str(error)) from error
-        # It starts without a database, too, and answers as soon as there is one.
-        except DatabaseError as error:
-            self.stderr.write(f"The installation was not compared with the database: {error}")
+        if migrate:
+            url = ports.url(host, ports.port_of(listener))
+            try:
+                lines = prepare(home, url, self.stdout.write)
+            except OpsError as error:
+                raise CommandError(str(error)) from error
+            for line in lines:
+                self.stdout.write(line)
         listener.set_inheritable(True)
         exec_command(web_argv(listener.fileno()))

@@ -6,12 +6,13 @@ not: the attempt waits and ends as lost, since a start from the first epoch woul
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from jobs.errors import NotFound
 from jobs.messages.task import CheckpointFolder, Task
@@ -70,8 +71,7 @@ async def _fetch_newest(candidates: Sequence[CheckpointFolder], channel: CopyCha
 async def _fetch_one(candidate: CheckpointFolder, channel: CopyChannel) -> str | None:
     """Make sure that a checkpoint is on this machine. Return why it cannot be."""
     folder = os.path.relpath(candidate.folder, channel.root)
-    is_here = partial(archive.is_intact, channel.root, folder, candidate.manifest)
-    if await channel.run(is_here):
+    if await channel.run(partial(_is_here, channel, folder, candidate.manifest)):
         return None
     name = f"the checkpoint of epoch {candidate.epoch}"
     if not candidate.copied:
@@ -95,6 +95,13 @@ async def _fetch_one(candidate: CheckpointFolder, channel: CopyChannel) -> str |
                 ) from error
             log.warning("%s could not be downloaded: %s", name, error)
             await asyncio.sleep(backoff.next())
+
+
+def _is_here(channel: CopyChannel, folder: str, manifest: str) -> bool:
+    # Before the look: the folders of ended jobs that were used in the last hour are not evicted.
+    with contextlib.suppress(OSError):
+        os.utime(channel.root / PurePath(folder).parts[0])
+    return archive.is_intact(channel.root, folder, manifest)
 
 
 def _download(channel: CopyChannel, folder: str, manifest: str) -> None:

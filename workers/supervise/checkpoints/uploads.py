@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from jobs.errors import StaleFence
+from jobs.errors import NotOwned, StaleFence
 from jobs.messages.events import CheckpointCommitted, Log
 from jobs.states import Outcome
 from workers.engine.killpoint import kill_point
@@ -139,6 +139,9 @@ class CheckpointUploads:
             # The runner has replaced it: a newer one waits or follows.
             except archive.Damaged as error:
                 log.info("attempt %s: %s", self._attempt, error)
+            # Another installation has adopted the store: nothing can be copied, and nothing waits for it.
+            except NotOwned as error:
+                self._note_failure(error)
             # Each file system of the store has errors of its own.
             except Exception as error:  # noqa: BLE001
                 self._waiting.setdefault(training, event)

@@ -1,0 +1,228 @@
+"""Program and database of different versions refuse each other, before anything is written."""
+
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection, connections
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+
+from jobs import program, scheduler
+from jobs.actions.program import record_program
+from jobs.models import ApiToken, InstallationSettings, Lease
+from jobs.queries import compatibility
+from tests.people import People
+from webapp import health
+from webapp.ops import preparation
+from webapp.ops.errors import OpsError
+from webapp.ops.home import Home
+from webapp.ops.version_watch import VersionWatch
+
+pytestmark = pytest.mark.django_db
+
+OWN = program.program_version()
+NEWER = "0999_something_new"
+
+
+@pytest.fixture(autouse=True)
+def stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the connection, whose transaction the test needs: a start closes it."""
+    monkeypatch.setattr(connection, "close", lambda: None)
+
+
+def upgrade(version: str = "99.1.0") -> None:
+    """Change the database as a newer program does."""
+    MigrationRecorder(connection).record_applied("jobs", NEWER)
+    prepared_by(version)
+
+
+def prepared_by(version: str) -> None:
+    record_program()
+    InstallationSettings.objects.update(program=version)
+
+
+def problem(*, migrates: bool = False) -> str:
+    return compatibility.problem(migrates=migrates) or ""
+
+
+def test_a_database_of_the_same_version_is_used() -> None:
+    assert compatibility.problem() is None
+    record_program()
+    assert compatibility.recorded_program() == OWN
+    assert compatibility.problem() is None
+
+
+@pytest.mark.parametrize("migrates", [True, False])
+def test_a_newer_database_is_refused_with_both_versions_and_a_way_back(migrates: bool) -> None:
+    upgrade()
+    sentence = problem(migrates=migrates)
+    for words in (
+        "version 99.1.0",
+        f"version {OWN}",
+        NEWER,
+        compatibility.own_schema(),
+        "restore FILE --force",
+    ):
+        assert words in sentence
+
+
+def test_a_newer_database_that_names_no_version_is_refused_too() -> None:
+    upgrade("")
+    assert "a newer version of Trainyard" in problem(migrates=True)
+
+
+def test_an_older_database_is_refused_by_all_but_what_migrates_it() -> None:
+    MigrationRecorder(connection).record_unapplied("jobs", compatibility.own_schema())
+    prepared_by("0.1.0")
+    assert compatibility.problem(migrates=True) is None
+    sentence = problem()
+    for words in ("version 0.1.0", f"version {OWN}", "0052_checkpoint_copies", "web --migrate"):
+        assert words in sentence
+
+
+def test_single_migrations_count_as_the_one_that_replaces_them() -> None:
+    MigrationRecorder(connection).record_unapplied("jobs", "0001_squashed_0047_promotions_by_state")
+    assert compatibility.problem() is None
+
+
+def test_a_part_of_another_version_with_the_same_schema_is_refused_with_both_versions() -> None:
+    prepared_by("0.0.1")
+    sentence = problem()
+    assert f"version {OWN}" in sentence
+    assert "version 0.0.1" in sentence
+    assert "install 0.0.1 here" in sentence
+
+
+def test_a_patch_goes_back_and_a_release_does_not() -> None:
+    major, minor, _ = OWN.split(".")
+    prepared_by(f"{major}.{minor}.99")
+    assert compatibility.problem(migrates=True) is None
+    prepared_by(f"{major}.{int(minor) + 1}.0")
+    assert "their schemas are equal" in problem(migrates=True)
+
+
+def test_a_start_on_a_newer_database_writes_nothing(tmp_path: Path, settings: Any) -> None:
+    settings.TRAINYARD_HOME = tmp_path
+    settings.STATIC_ROOT = tmp_path / "static"
+    upgrade()
+    home = Home(tmp_path)
+    home.create()
+    with pytest.raises(OpsError, match=r"belongs to version 99\.1\.0"):
+        preparation.prepare(home, "http://web", lambda line: pytest.fail(line))
+    assert InstallationSettings.objects.get().program == "99.1.0"
+    assert not ApiToken.objects.exists()
+    assert not home.backups.exists()
+    assert not home.serving_token_file.exists()
+
+
+def test_a_start_records_the_version_and_the_owner_of_the_store(tmp_path: Path, settings: Any) -> None:
+    settings.TRAINYARD_HOME, settings.TRAINYARD_ARTIFACTS = tmp_path, str(tmp_path / "artifacts")
+    settings.STATIC_ROOT = tmp_path / "static"
+    home = Home(tmp_path)
+    home.create()
+    preparation.prepare(home, "http://web", lambda line: pytest.fail(line))
+    row = InstallationSettings.objects.get()
+    assert row.program == OWN
+    assert (tmp_path / "artifacts" / ".installation").read_text() == f"{row.identity}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["token", "ada", "--scopes", "read"],
+        ["serving_token", "edge"],
+        ["adduser", "eve"],
+        ["collect"],
+        ["adopt_store"],
+        ["single_person", "vision", "on"],
+        ["audit", "seal", "--reason", "x"],
+    ],
+)
+def test_commands_that_write_refuse_a_newer_database(people: People, command: list[str]) -> None:
+    upgrade()
+    tokens = ApiToken.objects.count()
+    with pytest.raises(CommandError, match=r"belongs to version 99\.1\.0"):
+        call_command(*command)
+    assert ApiToken.objects.count() == tokens
+
+
+def test_a_scheduler_ends_on_a_newer_database_before_it_holds_the_lease() -> None:
+    upgrade()
+    with pytest.raises(compatibility.Incompatible, match=r"belongs to version 99\.1\.0"):
+        scheduler.run(threading.Event())
+    assert not Lease.objects.exists()
+
+
+def test_a_running_scheduler_ends_when_the_database_is_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "COMPARE_SECONDS", 0.0)
+    passes: list[float] = []
+
+    def wait(listener: object, seconds: float) -> None:
+        passes.append(seconds)
+        if len(passes) == 2:
+            upgrade()
+        assert len(passes) < 3
+
+    monkeypatch.setattr(scheduler.HintListener, "wait", wait)
+    monkeypatch.setattr(scheduler, "hold_lease", lambda _: False)
+    with pytest.raises(compatibility.Incompatible):
+        scheduler.run(threading.Event())
+    assert len(passes) == 2
+
+
+def test_a_web_server_of_another_version_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "PARTS", {"version": health.PARTS["version"]})
+    assert Client().get("/readyz").status_code == 200
+    prepared_by("0.0.1")
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["missing"]) == (503, ["version"])
+
+
+def test_a_running_web_server_ends_when_the_database_is_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _, number: signals.append(number))
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    answers: list[str | Exception | None] = [None, OperationalError("away"), "another version"]
+
+    def problem() -> str | None:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(compatibility, "problem", problem)
+    watch = VersionWatch(pause=0.0)
+    watch.run()
+    assert (watch.problem, signals) == ("another version", [signal.SIGTERM])
+
+
+def test_version_names_program_schema_and_store(
+    tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.TRAINYARD_HOME, settings.TRAINYARD_ARTIFACTS = tmp_path, str(tmp_path / "artifacts")
+    schema = re.escape(compatibility.own_schema())
+    call_command("version")
+    assert re.fullmatch(
+        rf"program  {OWN}, schema {schema}\nschema   {schema}\n"
+        r"store    .*/artifacts, which does not exist yet\n",
+        capsys.readouterr().out,
+    )
+    settings.STATIC_ROOT = tmp_path / "static"
+    home = Home(tmp_path)
+    home.create()
+    preparation.prepare(home, "http://web", lambda _: None)
+    call_command("version")
+    assert re.fullmatch(
+        rf"program  {OWN}, schema {schema}\nschema   {schema}, prepared by version {OWN}\n"
+        r"store    .*/artifacts, of this installation \([0-9a-f]{8}\)\n",
+        capsys.readouterr().out,
+    )
+    upgrade()
+    call_command("version")
+    assert f"schema   {NEWER}, prepared by version 99.1.0" in capsys.readouterr().out
