@@ -91,7 +91,7 @@ def _hmac(salt: str, text: str) -> str:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0048_three_sandbox_levels")]
+    dependencies = [("jobs", "0050_reachability")]
 
     operations = [
         migrations.AddField(
