@@ -42,6 +42,17 @@ def see_new_line(page: Page, job: Job, text: str) -> None:
     expect(page.get_by_text(text)).to_be_visible()
 
 
+def hide(page: Page, state: str) -> None:
+    """Let a page be in the background, or come back."""
+    page.evaluate(
+        """(state) => {
+            Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        state,
+    )
+
+
 @pytest.mark.parametrize("proxy", [behind_nginx, behind_caddy])
 def test_sockets_and_uploads_pass_the_shipped_configuration(
     people: People, open_as: Open, server: str, job: Job, orders: Path, tmp_path: Path,
@@ -74,6 +85,12 @@ def test_pages_follow_event_streams_where_a_proxy_lets_no_socket_through(
         page.goto(f"/jobs/{job.pk}?tab=logs")
         see_new_line(page, job, "by a stream at once")
         assert page.get_by_text("by a stream", exact=True).count() == 1
+        # A tab in the background leaves its connection to others.
+        hide(page, "hidden")
+        events.append(job.pk, [events.event("log", job, level="info", source="runner", line="unseen")])
+        with page.expect_request(lambda request: "/events?after=" in request.url):
+            hide(page, "visible")
+        expect(page.get_by_text("unseen", exact=True)).to_have_count(1)
         page.close()
     watch.ignore("WebSocket connection to")
 

@@ -5,7 +5,7 @@ import { reportLive } from "../connection/notice.js";
 import { answers, ask } from "../connection/server.js";
 import { askLogin, isLoggedIn } from "../connection/session.js";
 import { findAll } from "../elements.js";
-import { Stream } from "./streams.js";
+import { addressOf, refusalOf, Stream } from "./streams.js";
 
 const FIRST_WAIT = 500;
 const REPORTED_AFTER = 2000; // most connections are open again by then
@@ -89,7 +89,7 @@ function subscribe(socket, job) {
 function connect() {
   clearTimeout(retry); // otherwise it would open a second connection
   if (isBlocked) {
-    for (const job of followers.keys()) openStream(job);
+    openStreams();
     return;
   }
   const scheme = location.protocol === "https:" ? "wss" : "ws";
@@ -142,9 +142,14 @@ function reportBack() {
   reportLive("");
 }
 
+function openStreams() {
+  for (const job of followers.keys()) openStream(job);
+}
+
 /** @param {number} job */
 function openStream(job) {
-  if (streams.has(job)) return;
+  // A browser opens few connections to a server that has HTTP 1.1 only: tabs that nobody sees leave theirs to others.
+  if (streams.has(job) || document.visibilityState === "hidden") return;
   const stream = new Stream(job, followers.get(job)?.cursor ?? 0, {
     opened: reportBack,
     interrupted: () => {
@@ -152,7 +157,9 @@ function openStream(job) {
     },
     ended: async () => {
       streams.delete(job);
-      if ((await askLogin()) && followers.has(job)) retryLater();
+      const refusal = await refusalOf(addressOf(job, 0));
+      if (refusal) reportLive(`${refusal} Reload this page afterwards.`);
+      else if ((await askLogin()) && followers.has(job)) retryLater();
     },
     events: (items) => dispatch({ type: "events", job, cursor: items.at(-1)?.cursor ?? 0, items }),
   });
@@ -164,6 +171,12 @@ function closeStream(job) {
   streams.get(job)?.close();
   streams.delete(job);
 }
+
+document.addEventListener("visibilitychange", () => {
+  if (!isBlocked) return;
+  if (document.visibilityState === "visible") openStreams();
+  else for (const job of [...streams.keys()]) closeStream(job);
+});
 
 /** Return whether events arrive. */
 const isLive = () =>

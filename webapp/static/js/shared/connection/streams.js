@@ -35,7 +35,7 @@ export class Stream {
     this.report = report;
     /** @type {LiveEvent[]} */
     this.waiting = [];
-    this.source = new EventSource(`/api/v1/jobs/${job}/events?after=${cursor}`);
+    this.source = new EventSource(addressOf(job, cursor));
     this.source.addEventListener("open", report.opened);
     for (const type of Object.keys(TYPES)) this.source.addEventListener(type, (message) => this.take(message));
     // An event of the server has data, an interruption has none.
@@ -65,5 +65,34 @@ export class Stream {
 
   close() {
     this.source.close();
+    // The next stream begins at the last event that was drawn.
+    this.waiting.length = 0;
+  }
+}
+
+/**
+ * Return the address of a job's events after a cursor.
+ * @param {number} job
+ * @param {number} cursor
+ */
+export const addressOf = (job, cursor) => `/api/v1/jobs/${job}/events?after=${cursor}`;
+
+/**
+ * Return why the server refuses an address of events for good, as too many streams or an unknown job; else an empty text.
+ * A stream itself does not have the answer.
+ * @param {string} address
+ * @returns {Promise<string>}
+ */
+export async function refusalOf(address) {
+  const stop = new AbortController();
+  const headers = { Accept: "text/event-stream" };
+  try {
+    const response = await fetch(address, { cache: "no-store", headers, signal: stop.signal });
+    const mayPass = response.ok || response.status === 401 || response.status >= 500;
+    return mayPass ? "" : String((await response.json()).detail);
+  } catch {
+    return "";
+  } finally {
+    stop.abort();
   }
 }
