@@ -1,4 +1,4 @@
-"""An upgrade to the next version and the way back, with a training that runs: docs/guide/13-upgrade.md."""
+"""An upgrade to the next version and the way back, with a training that runs: docs/guide/14-upgrade.md."""
 
 import subprocess
 import sys
