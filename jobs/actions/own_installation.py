@@ -135,8 +135,9 @@ def _check_key(part: Part) -> str | None:
 
 def _has_its_database() -> bool:
     """Return whether the database is a file in the home, so that both belong together in any case."""
-    name = str(connection.settings_dict["NAME"])
-    return connection.vendor == "sqlite" and Path(name).is_relative_to(settings.TRAINYARD_HOME)
+    # Resolved: addresses such as `sqlite:////srv/db` lead to paths that begin with two slashes.
+    file = Path(connection.settings_dict["NAME"]).resolve()
+    return connection.vendor == "sqlite" and file.is_relative_to(Path(settings.TRAINYARD_HOME).resolve())
 
 
 CHECKS: tuple[Callable[[Part], str | None], ...] = (_check_home, _check_key)

@@ -12,6 +12,7 @@ from jobs.store.object_store import ObjectStore
 from jobs.store.permission import require_permission
 
 __all__ = [
+    "CACHE_FOLDER",
     "CheckpointCopies",
     "LocalStore",
     "ObjectStore",
@@ -23,12 +24,16 @@ __all__ = [
 ]
 
 
+CACHE_FOLDER = "artifact-cache"
+"""The folder of the home with copies of files in object storage, and the checkpoints of this machine."""
+
+
 # The settings are arguments, because tests change them.
 @cache
 def _store(url: str, home: str) -> ArtifactStore:
     if "://" in url:
         limit = settings.TRAINYARD_ARTIFACT_CACHE_BYTES
-        return ObjectStore(url, Path(home) / "artifact-cache", require_permission, limit=limit)
+        return ObjectStore(url, Path(home) / CACHE_FOLDER, require_permission, limit=limit)
     return LocalStore(Path(url), require_permission)
 
 

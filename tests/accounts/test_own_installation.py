@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from jobs import audit_chain, program
 from jobs.actions import own_installation
@@ -100,6 +100,23 @@ def test_a_home_that_has_its_database_may_get_a_new_key(
     settings.SECRET_KEY = OTHER_KEY
     require_own_installation(signs=True)
     assert InstallationSettings.objects.get().key == audit_chain.key_id()
+
+
+def test_a_database_in_the_home_belongs_to_it_however_its_address_is_written(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    for home, address in (
+        (tmp_path, f"sqlite:///{tmp_path}/trainyard.sqlite3"),
+        (tmp_path, f"sqlite://{tmp_path}/trainyard.sqlite3"),
+        (tmp_path / "link", f"sqlite:///{tmp_path}/trainyard.sqlite3"),
+    ):
+        settings.TRAINYARD_HOME = home
+        monkeypatch.setenv("TRAINYARD_DATABASE_URL", address)
+        with monkeypatch.context() as patch:
+            patch.setitem(connection.settings_dict, "NAME", env.database(home)["NAME"])
+            require_own_installation(signs=False)
+        assert not (tmp_path / own_installation.IDENTITY_FILE).exists()
 
 
 def test_a_part_that_signs_nothing_makes_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

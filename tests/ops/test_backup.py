@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jobs.actions.own_installation import IDENTITY_FILE
 from webapp.ops.backup import back_up
 from webapp.ops.database_copies import dump_postgres
 from webapp.ops.errors import OpsError
@@ -182,3 +183,29 @@ def test_missing_postgres_tools_are_reported_in_a_sentence(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(OpsError, match="needs `pg_dump`"):
         dump_postgres({"NAME": "x"}, tmp_path / "dump")
+
+
+def test_a_restored_home_belongs_to_no_installation_until_it_starts(
+    full: Installation, empty: Installation, tmp_path: Path
+) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    identity = empty.home.root / IDENTITY_FILE
+    identity.write_text("f" * 32)
+    empty.restore(saved, force=True)
+    assert not identity.exists()
+
+
+def test_checkpoints_in_the_home_that_the_restored_database_does_not_know_are_removed(
+    full: Installation, tmp_path: Path
+) -> None:
+    recorded, later = "job-1/0000000010-1", "job-1/0000000020-1"
+    with closing(full.connect()) as connection:
+        connection.execute("CREATE TABLE jobs_checkpoint (folder TEXT, removed TEXT)")
+        connection.execute("INSERT INTO jobs_checkpoint (folder) VALUES (?)", [recorded])
+        connection.commit()
+    saved = full.back_up(tmp_path / "all.tar")
+    cache = full.home.root / "artifact-cache" / "checkpoints"
+    for folder in (recorded, later):
+        (cache / folder).mkdir(parents=True)
+    full.restore(saved, force=True)
+    assert [path.name for path in (cache / "job-1").iterdir()] == ["0000000010-1"]

@@ -6,6 +6,7 @@ import signal
 import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -14,8 +15,10 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
 from jobs import program, scheduler
+from jobs.actions import own_installation
 from jobs.actions.program import record_program
-from jobs.models import ApiToken, InstallationSettings, Lease
+from jobs.errors import ForeignInstallation
+from jobs.models import ApiToken, AuditEvent, InstallationSettings, Lease, Reachability
 from jobs.queries import compatibility
 from tests.people import People
 from webapp import health
@@ -200,6 +203,63 @@ def test_a_running_web_server_ends_when_the_database_is_upgraded(monkeypatch: py
     watch = VersionWatch(pause=0.0)
     watch.run()
     assert (watch.problem, signals) == ("another version", [signal.SIGTERM])
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, settings: Any) -> Path:
+    """Use a home that belongs to another installation than the database."""
+    settings.TRAINYARD_HOME = tmp_path
+    (tmp_path / own_installation.IDENTITY_FILE).write_text("f" * 32)
+    return tmp_path
+
+
+REFUSAL = r"belongs to installation ffffffff, but the database to installation \w{8}"
+
+
+@pytest.mark.parametrize("command", [["token", "ada", "--scopes", "read"], ["serving_token", "edge"]])
+def test_commands_of_another_installation_sign_nothing(
+    people: People, stranger: Path, command: list[str]
+) -> None:
+    rows, tokens = AuditEvent.objects.count(), ApiToken.objects.count()
+    with pytest.raises(CommandError, match=REFUSAL):
+        call_command(*command)
+    assert (AuditEvent.objects.count(), ApiToken.objects.count()) == (rows, tokens)
+
+
+def test_a_scheduler_of_another_installation_ends_before_it_writes(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "PRESENCE_SECONDS", 0.0)
+    with pytest.raises(ForeignInstallation, match=REFUSAL):
+        scheduler.run(threading.Event())
+    assert not Lease.objects.exists()
+    assert not Reachability.objects.exists()
+
+
+def test_a_start_with_the_home_of_another_installation_prepares_nothing(
+    stranger: Path, settings: Any
+) -> None:
+    settings.TRAINYARD_ARTIFACTS, settings.STATIC_ROOT = str(stranger / "artifacts"), stranger / "static"
+    home = Home(stranger)
+    home.create()
+    with pytest.raises(OpsError, match=REFUSAL):
+        preparation.prepare(home, "http://web", lambda line: pytest.fail(line))
+    assert InstallationSettings.objects.get().program == ""
+    assert not home.serving_token_file.exists()
+    assert not (stranger / "artifacts" / ".installation").exists()
+
+
+def test_a_web_server_that_started_without_a_database_compares_itself_when_there_is_one(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    watch = VersionWatch()
+    with monkeypatch.context() as patch:
+        patch.setattr(compatibility, "problem", Mock(side_effect=OperationalError("away")))
+        watch.compare()
+    assert watch.problem is None
+    watch.compare()
+    assert re.search(REFUSAL, watch.problem or "")
 
 
 def test_version_names_program_schema_and_store(

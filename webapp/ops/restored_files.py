@@ -12,6 +12,7 @@ from typing import Any
 
 from jobs.actions.own_installation import IDENTITY_FILE
 from jobs.queries.storage.ownership import RESTORED
+from jobs.store import CACHE_FOLDER
 from jobs.store.base import is_digest
 from jobs.store.local import LocalStore
 from webapp.ops.backup_file import ARTIFACTS, POSTGRES_MEMBER, SECRET_KEY_MEMBER, SQLITE_MEMBER
@@ -135,6 +136,8 @@ class Destination:
         (self._home.root / IDENTITY_FILE).unlink(missing_ok=True)
         if self._artifacts is not None and self._owns_store:
             self._remove_unrecorded(LocalStore(self._artifacts).checkpoint_root)
+        # With artifacts in object storage, this machine's checkpoints are in the home.
+        self._remove_unrecorded(self._home.root / CACHE_FOLDER / CHECKPOINT_FOLDER)
         # The files before the marker's end.
         os.sync()
 
