@@ -5,7 +5,7 @@ from jobs.models.choices import choices
 
 
 class InstallationSettings(models.Model):
-    """What the installation is, and settings that administrators change. There is one row, or none yet."""
+    """The identity of the installation, and settings of administrators. There is one row, or none yet."""
 
     sandbox_minimum = models.CharField(
         max_length=11,

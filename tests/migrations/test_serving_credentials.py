@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from jobs.models import ApiToken, AuditEvent, User
 from jobs.queries.audit.audit_verification import verify_chain
-from tests.database import earlier, migrate
+from tests.database import earlier, upgrade
 
-OLD, NEW = ("jobs", "0048_three_sandbox_levels"), ("jobs", "0051_serving_credentials")
+OLD = ("jobs", "0048_three_sandbox_levels")
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,7 +36,7 @@ def test_people_lose_the_scope_and_the_installation_keeps_its_server(old: Any) -
     token(old, "bob", "alone", "serve", predicts_until=until)
     token(old, "bob", "other", "read", "write")
     token(old, "installation", "service:serve", "serve")
-    migrate(NEW)
+    upgrade()
     scopes = dict(ApiToken.objects.values_list("name", "scopes"))
     assert scopes == {"mixed": ["read"], "alone": [], "other": ["read", "write"], "local": ["serve"]}
     assert ApiToken.objects.get(name="alone").predicts_until == until
@@ -49,5 +49,5 @@ def test_people_lose_the_scope_and_the_installation_keeps_its_server(old: Any) -
 
 def test_an_installation_without_such_tokens_gets_no_row(old: Any) -> None:
     token(old, "ada", "plain", "read")
-    migrate(NEW)
+    upgrade()
     assert not AuditEvent.objects.exists()

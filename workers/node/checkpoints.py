@@ -57,7 +57,7 @@ class NodeCheckpoints:
         return cls(root, (root / PLACE).read_text(), CopyChannel(copies, root))
 
     async def sweep(self, database: DatabaseThread) -> None:
-        """Delete the checkpoints that retention has removed, what downloads left, and what is too much.
+        """Delete the checkpoints that retention has removed, left downloads, and those beyond the limit.
 
         Raises:
             DatabaseUnavailable: it is done the next time.

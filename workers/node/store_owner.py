@@ -45,7 +45,7 @@ class StoreOwner:
         # Not cancelled: the next call waits for the same answer.
         await asyncio.wait([self._asked], timeout=self._patience)
         if not self._asked.done():
-            log.warning("the artifact store has not told within %.0f s whose it is", self._patience)
+            log.warning("the artifact store did not answer whose it is within %.0f s", self._patience)
             return
         asked, self._asked = self._asked, None
         try:

@@ -1,4 +1,4 @@
-"""Nodes and runners that are killed, lost or suspended."""
+"""Nodes and runners that are killed, lost, suspended or refused."""
 
 import os
 import signal
@@ -13,7 +13,8 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from jobs.models import Attempt, Checkpoint, Worker
+from jobs.models import Attempt, Checkpoint, InstallationSettings, Worker
+from jobs.program import program_version
 from jobs.queries.runs import events as event_log
 from jobs.queries.search import batches
 from tests.jobs.yard import SEARCH, Yard, make_yard
@@ -179,3 +180,25 @@ def test_a_suspended_consumer_is_replaced_without_affecting_runners(
     schedule_until(lambda: any(process.pid != consumer for process in node.consumers), job)
     assert all(alive(pid) for pid in runners)
     assert not Attempt.objects.filter(outcome="lost").exists()
+
+
+def test_a_worker_that_an_upgrade_forgot_ends_with_one_sentence_and_starts_no_more(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = search(yard, epochs=2000)
+    node = nodes()
+    schedule_until(lambda: Checkpoint.objects.exists(), job)
+    runners = [runner.pid for runner in node.runners]
+    InstallationSettings.objects.update_or_create(pk=1, defaults={"program": "0.0.1"})
+    ends_with_both_versions(node)
+    wait_for(lambda: not any(map(alive, runners)))
+    workers = Worker.objects.count()
+    ends_with_both_versions(nodes())
+    assert Worker.objects.count() == workers
+
+
+def ends_with_both_versions(node: NodeProcess) -> None:
+    assert node.process.wait(timeout=60) == 1
+    last = node.log.read_text().splitlines()[-1]
+    assert last.startswith(f"This program has version {program_version()}, and the database was prepared")
+    assert "version 0.0.1" in last
