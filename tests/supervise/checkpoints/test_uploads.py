@@ -5,9 +5,11 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from jobs.errors import NotOwned
 from jobs.messages.events import CheckpointCommitted, Log
 from jobs.store import ObjectStore
 from jobs.store.checkpoint_copies import CheckpointCopies
@@ -142,6 +144,20 @@ async def test_a_store_that_is_away_delays_no_run_and_is_named_once_in_the_log(
     run.supervisor.end(AttemptEnd.drained())
     await run.ended()
     lines = [e for e in bench.repository.events[1] if isinstance(e, Log) and "no route" in e.line]
+    assert len(lines) == 1
+
+
+async def test_no_end_waits_for_a_store_that_another_installation_has_adopted(
+    bench: Bench, copies: CheckpointCopies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "_require_permission", Mock(side_effect=NotOwned("the store is only read")))
+    bench.with_timing(upload_grace=600.0)
+    run = bench.start(*[["complete_checkpoint", step] for step in (1, 2)], ["hold"])
+    await until(lambda: len(committed(bench)) == 2)
+    run.supervisor.end(AttemptEnd.drained())
+    await run.ended()
+    assert (bench.repository.copied, names(copies)) == ([], [])
+    lines = [e for e in bench.repository.events[1] if isinstance(e, Log) and "only read" in e.line]
     assert len(lines) == 1
 
 
