@@ -124,7 +124,8 @@ def test_an_upgrade_and_the_way_back_keep_a_running_training(
     assert "of this installation" in yard.manage("version").stdout
     assert yard.manage("audit", "verify").returncode == 0
     yard.ada.post(f"/jobs/{job}/stop")
-    assert yard.until_final(job)["state"] in ("completed", "stopped")
+    # By REST: `until_final` reads SQLite.
+    wait_for(lambda: yard.job(job)["state"] in ("completed", "stopped"), "the training to stop")
 
 
 def back_up(yard: RunningYard, target: Path) -> Path:
