@@ -1,8 +1,6 @@
 """Program and database of different versions refuse each other, before anything is written."""
 
-import os
 import re
-import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from jobs.models import ApiToken, AuditEvent, InstallationSettings, Lease, Reach
 from jobs.queries import compatibility
 from tests.people import People
 from webapp import health
-from webapp.ops import preparation
+from webapp.ops import preparation, web_server
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.version_watch import VersionWatch
@@ -188,8 +186,7 @@ def test_a_web_server_of_another_version_is_not_ready(monkeypatch: pytest.Monkey
 
 
 def test_a_running_web_server_ends_when_the_database_is_upgraded(monkeypatch: pytest.MonkeyPatch) -> None:
-    signals: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda _, number: signals.append(number))
+    ends: list[str | None] = []
     monkeypatch.setattr(connections, "close_all", lambda: None)
     answers: list[str | Exception | None] = [None, OperationalError("away"), "another version"]
 
@@ -200,9 +197,9 @@ def test_a_running_web_server_ends_when_the_database_is_upgraded(monkeypatch: py
         return answer
 
     monkeypatch.setattr(compatibility, "problem", problem)
-    watch = VersionWatch(pause=0.0)
+    watch = VersionWatch(lambda: ends.append(watch.problem), pause=0.0)
     watch.run()
-    assert (watch.problem, signals) == ("another version", [signal.SIGTERM])
+    assert ends == ["another version"]
 
 
 @pytest.fixture
@@ -249,11 +246,19 @@ def test_a_start_with_the_home_of_another_installation_prepares_nothing(
     assert not (stranger / "artifacts" / ".installation").exists()
 
 
+def test_a_web_server_of_another_installation_ends_with_one_sentence(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    with pytest.raises(SystemExit, match=REFUSAL):
+        web_server._new_watch(lambda: None)
+
+
 def test_a_web_server_that_started_without_a_database_compares_itself_when_there_is_one(
     stranger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "close_all", lambda: None)
-    watch = VersionWatch()
+    watch = VersionWatch(lambda: None)
     with monkeypatch.context() as patch:
         patch.setattr(compatibility, "problem", Mock(side_effect=OperationalError("away")))
         watch.compare()

@@ -5,9 +5,8 @@ started while the database was away compares itself with it later.
 """
 
 import logging
-import os
-import signal
 import threading
+from collections.abc import Callable
 
 from django.db import DatabaseError, InterfaceError, connections
 
@@ -22,13 +21,17 @@ COMPARE_SECONDS = 15.0
 class VersionWatch(threading.Thread):
     """Compares this program with the database now and then.
 
+    Args:
+        end: lets the server end; it is called once, if there is a problem.
+        pause: the seconds between two comparisons.
+
     Attributes:
         problem: why this process ends; None while it may use the database.
     """
 
-    def __init__(self, pause: float = COMPARE_SECONDS) -> None:
+    def __init__(self, end: Callable[[], object], pause: float = COMPARE_SECONDS) -> None:
         super().__init__(name="version-watch", daemon=True)
-        self._pause = pause
+        self._end, self._pause = end, pause
         self._stop_event = threading.Event()
         self._is_own = False
         self.problem: str | None = None
@@ -46,12 +49,11 @@ class VersionWatch(threading.Thread):
             connections.close_all()
 
     def run(self) -> None:
-        """Compare until there is a problem, and then end the process as a signal does."""
+        """Compare until there is a problem."""
         while not self._stop_event.wait(self._pause):
             self.compare()
             if self.problem is not None:
-                log.error("%s", self.problem)
-                os.kill(os.getpid(), signal.SIGTERM)
+                self._end()
                 return
 
     def stop(self) -> None:

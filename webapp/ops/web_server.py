@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,6 @@ def main() -> None:
 
     use_pool()
     django.setup()
-    watch = _new_watch()
     protocol = limited(
         LimitedHttpProtocol,
         max_connections=settings.TRAINYARD_MAX_CONNECTIONS,
@@ -69,18 +69,21 @@ def main() -> None:
         log_level="warning",
         server_header=False,
     )
+    server = LimitedServer(config, options.health_socket)
+    # Not by a signal, which uvicorn repeats at its end: the sentence would be lost, and so the exit status.
+    watch = _new_watch(lambda: setattr(server, "should_exit", True))
     watch.start()
-    LimitedServer(config, options.health_socket).run(sockets=[socket.socket(fileno=options.fd)])
+    server.run(sockets=[socket.socket(fileno=options.fd)])
     sys.exit(watch.problem)
 
 
-def _new_watch() -> "VersionWatch":
+def _new_watch(end: Callable[[], object]) -> "VersionWatch":
     """End with a message if the database is not this installation's. One that is away is no reason."""
     # These modules import models, which need `django.setup()` first.
     from webapp.ops.preparation import database_error
     from webapp.ops.version_watch import VersionWatch
 
-    watch = VersionWatch()
+    watch = VersionWatch(end)
     if database_error() is None:
         watch.compare()
     if watch.problem is not None:
