@@ -100,14 +100,18 @@ NAME_SIGNS = re.compile(r"[^a-z'’,:;-]")
 
 
 def shown_message(text: str) -> str:
-    """Return a message for a page: without names in REST, and with a capital unless it starts with a name.
+    """Return a message for a page: without names in REST, and with a capital if it is no whole sentence.
+
+    A sentence with its full stop, and a text whose first word is a name with other signs, may begin with a name.
 
     >>> shown_message("use another seed (fit.seed)"), shown_message("train.py reported no metrics")
     ('Use another seed', 'train.py reported no metrics')
+    >>> shown_message("ada is not a member.")
+    'ada is not a member.'
     """
     text = SETTINGS.sub("", text)
     first = text.partition(" ")[0]
-    return text if NAME_SIGNS.search(first) else text[:1].upper() + text[1:]
+    return text if NAME_SIGNS.search(first) or text.endswith(".") else text[:1].upper() + text[1:]
 
 
 PHASES = {
