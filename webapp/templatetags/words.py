@@ -102,7 +102,7 @@ NAME_SIGNS = re.compile(r"[^a-z'’,:;-]")
 def shown_message(text: str) -> str:
     """Return a message for a page: without names in REST, and with a capital if it is no whole sentence.
 
-    A sentence with its full stop, and a text whose first word is a name with other signs, may begin with a name.
+    A sentence with its full stop may begin with a name, and so may a text whose first word has other signs.
 
     >>> shown_message("use another seed (fit.seed)"), shown_message("train.py reported no metrics")
     ('Use another seed', 'train.py reported no metrics')
