@@ -14,13 +14,8 @@ from jobs.spec.data.dates.names import MONTHS
 from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateColumn, DateFacts
-from workers.engine.data.dates.families import (
-    Choice,
-    Family,
-    Order,
-    choose_order,
-    families_of,
-)
+from workers.engine.data.dates.families import Family, families_of
+from workers.engine.data.dates.orders import Choice, Order, choose_order, differ
 from workers.engine.data.dates.texts import DatedTexts, dated_texts
 from workers.engine.data.dates.values import dates_of, iso_dates_of
 from workers.features.date_texts import NO_DATE, iso_moments
@@ -218,11 +213,11 @@ def _spread(places: Array, most: int) -> Array:
 
 
 def _differing(known: DatedTexts, unread: Array, choice: Choice) -> str:
-    """Return a text that has another date in another order."""
-    other = dates_of(known.take(unread), choice.others[0])
-    differs = ~np.isnat(choice.order.moments) & (other != choice.order.moments)
-    place = unread[int(np.argmax(differs))]
-    return str(known.texts[int(place)].as_py())
+    """Return a text that has another date in another order; in as many of these as possible."""
+    texts, counts = known.take(unread), known.counts[unread]
+    others = [Order(form, dates_of(texts, form), counts) for form in choice.others]
+    differing = np.sum([differ(choice.order, other) for other in others], axis=0)
+    return str(known.texts[int(unread[int(np.argmax(differing))])].as_py())
 
 
 def _with_long_month(form: str, known: DatedTexts, places: Array) -> str:

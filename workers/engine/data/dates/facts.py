@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from jobs.spec.data.offers import Misfits
 from workers.engine.arrays import Array
-from workers.engine.data.dates.families import Evidence
+from workers.engine.data.dates.orders import Evidence
 
 MIN_WRITTEN, MIN_POSSIBLE = 2 / 3, 1 / 2
 """A column is of dates if more of its values are written as dates, and more of them are possible dates."""

@@ -121,6 +121,7 @@ def _orders(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer
         None: "nothing in the column decides the order of day and month",
         "steps": "its dates then follow each other in even steps",
         "order": "its dates then follow the order of the rows",
+        "days": "in another order more of its dates are after today, or years are its days of the month",
     }[facts.evidence]
     chosen = _order_of(facts.format, facts.others[0])
     if len(facts.rows) < len(formats_of(facts.others[0])):
@@ -132,6 +133,7 @@ def _orders(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer
         readings = "; or ".join(
             f"{_day(facts.example, form)} as {_order_of(form, facts.format)} ({form})"
             for form in facts.others
+            if not np.isnat(read_dates([facts.example], form)[0])
         )
         finding = (
             f"Column {name!r}: {facts.example!r} is read as {_day(facts.example, facts.format)}, "

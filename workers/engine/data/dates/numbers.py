@@ -9,7 +9,7 @@ from jobs.spec.data.dates.formats import pattern_of
 from workers.engine.arrays import Array
 from workers.engine.data.dates.columns import read_stated
 from workers.engine.data.dates.facts import DateColumn
-from workers.engine.data.dates.families import is_even
+from workers.engine.data.dates.orders import is_even
 from workers.features.date_texts import DIGIT_YEARS
 
 DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S", "%Y%m")
