@@ -60,7 +60,7 @@ class DatePattern(NamedTuple):
             begins with a year.
         years: the first and the last one that four digits can mean.
         is_unix: whether its texts are Unix times, which may have a fraction.
-        excludes_iso: whether its texts look like ISO 8601 with other dates, which is then not read in addition.
+        excludes_iso: whether its texts look like ISO 8601 with other dates, so that this is not read as well.
     """
 
     regex: str

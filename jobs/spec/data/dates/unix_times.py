@@ -29,7 +29,8 @@ class UnixUnit(NamedTuple):
     @property
     def regex(self) -> str:
         """The expression for a whole text; see `formats.DatePattern`."""
-        return rf"^(?P<negative>-?)(?P<{FIELD}{self.name}>{self.pattern})(?:\.(?P<fraction>[0-9]{{1,9}})[0-9]*)?$"
+        ticks = rf"(?P<negative>-?)(?P<{FIELD}{self.name}>{self.pattern})"
+        return rf"^{ticks}(?:\.(?P<fraction>[0-9]{{1,9}})[0-9]*)?$"
 
 
 UNITS = (

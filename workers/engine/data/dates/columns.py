@@ -5,6 +5,7 @@ Most texts must be dates; see `DateFacts.are_most_dates`. The others are misfits
 
 import re
 from collections.abc import Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,13 +68,13 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         done.add(family)
         new = ~np.isnat(choice.order.moments)
         form = _with_long_month(choice.order.form, known, unread[new])
-        if choice.others and choice.evidence is None and chosen:
+        if chosen and (choice.doubt or (choice.others and choice.evidence is None)):
             # Which dates these are is not known, so they remain misfits; the first format keeps its own.
-            if not example:
-                unclear, example = (form, *choice.others), _differing(known, unread, choice)
+            if not example and not choice.doubt:
+                unclear, example = (form, *choice.others), _example(known, unread, choice)
             continue
-        if choice.others and not chosen:
-            example = _differing(known, unread, choice)
+        if not chosen:
+            example = _example(known, unread, choice)
         known.moments[unread[new]] = choice.order.moments[new]
         if family.years != EVERY_YEAR and _has_dates(known, form):
             # Requests are read by the format alone.
@@ -105,6 +106,8 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         rival=first.rival,
         times=times,
         without_zone=without_zone,
+        offset=known.with_offset(),
+        doubt=first.doubt,
     )
     return DateColumn(known.by_rows(), facts)
 
@@ -128,6 +131,7 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         is_stated=True,
         times=times,
         without_zone=without_zone,
+        offset=known.with_offset(),
     )
     return DateColumn(known.by_rows(), facts)
 
@@ -183,7 +187,7 @@ def _choice(family: Family, known: DatedTexts, unread: Array) -> Choice | None:
     if not fits.any():
         return None
     if family.accepts is not None and not family.accepts(known.take(unread[fits]).to_pylist()):
-        return None
+        return replace(choice, doubt=family.doubt) if family.doubt else None
     return choice
 
 
@@ -212,12 +216,15 @@ def _spread(places: Array, most: int) -> Array:
     return places[:: max(len(places) // most, 1)]
 
 
-def _differing(known: DatedTexts, unread: Array, choice: Choice) -> str:
-    """Return a text that has another date in another order; in as many of these as possible."""
+def _example(known: DatedTexts, unread: Array, choice: Choice) -> str:
+    """Return a text that has another date in another order, in as many as possible, or may be no date."""
+    if not choice.others and not choice.doubt:
+        return ""
     texts, counts = known.take(unread), known.counts[unread]
     others = [Order(form, dates_of(texts, form), counts) for form in choice.others]
-    differing = np.sum([differ(choice.order, other) for other in others], axis=0)
-    return str(known.texts[int(unread[int(np.argmax(differing))])].as_py())
+    fits = [differ(choice.order, other) for other in others] or [~np.isnat(choice.order.moments)]
+    differing = np.sum(fits, axis=0)
+    return str(texts[int(np.argmax(differing))].as_py())
 
 
 def _with_long_month(form: str, known: DatedTexts, places: Array) -> str:

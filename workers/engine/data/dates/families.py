@@ -1,7 +1,7 @@
 """Lists the formats in which programs and people write dates.
 
-Formats whose texts look alike are a family: `01/02/2021` has two orders. All values of a column choose one; see
-`orders`.
+Formats whose texts look alike are a family: `01/02/2021` has two orders. All values of a column choose one;
+see `orders`.
 """
 
 import functools
@@ -22,12 +22,14 @@ class Family:
         is_settled: whether the first one is meant wherever it fits, as by a standard.
         years: the first and the last plausible year; other texts of this form are likely no dates.
         accepts: whether texts of this form are dates; None if all are.
+        doubt: what other texts of this form may be as well; empty if they are certainly no dates.
     """
 
     orders: tuple[str, ...]
     is_settled: bool = True
     years: tuple[int, int] = EVERY_YEAR
     accepts: Callable[[Sequence[str]], bool] | None = None
+    doubt: str = ""
 
 
 CALENDAR_YEARS = (1700, 2199)
@@ -104,7 +106,10 @@ FAMILIES: tuple[Family, ...] = (
     *(Family((form,)) for form in (*_PERIODS, *_OTHERS)),
     *(Family((form,), years=CALENDAR_YEARS, accepts=_are_no_seasons) for form in ("%Y-%m", "%Y/%m")),
     *(Family((form,), years=CALENDAR_YEARS) for form in ("%m/%Y", "%m-%Y")),
-    *(Family((form,), accepts=_have_years) for form in ("%b-%y", "%b %y", "%b/%y")),
+    *(
+        Family((form,), accepts=_have_years, doubt="days of a month without a year")
+        for form in ("%b-%y", "%b %y", "%b/%y")
+    ),
     *(Family((form,), years=DIGIT_YEARS) for form in _DIGITS),
 )
 LENGTHS = range(6, 80)

@@ -100,8 +100,16 @@ def _possible_dates(name: str, column: ColumnSchema, facts: DateFacts) -> Iterat
     example = example_of(facts.format)
     if facts.is_digits:
         finding = (
-            f"The numbers of column {name!r} could be dates such as {example}. They are read as numbers, "
-            "because neither its name nor its steps make that sure."
+            f"The numbers of column {name!r} could be {_kind_of_numbers(facts)}. They are read as numbers, "
+            f"because {facts.doubt or 'neither its name nor its steps make that sure'}."
+        )
+        if facts.others:
+            others = "; or ".join(example_of(form) for form in facts.others)
+            finding += f" They could also be dates such as {others}."
+    elif facts.doubt:
+        finding = (
+            f"Values of column {name!r} such as {facts.example!r} could be months, this one "
+            f"{_day(facts.example, facts.format)[:7]}, or {facts.doubt}. They are read as {column.type}."
         )
     elif facts.share >= NAMED_SHARE and column.type == "category":
         finding = (
@@ -111,6 +119,18 @@ def _possible_dates(name: str, column: ColumnSchema, facts: DateFacts) -> Iterat
     else:
         return
     yield _offer(name, column, finding, "Read it as dates", "date", facts.format)
+    for form in facts.others if facts.is_digits else ():
+        label = f"Read it as dates, {_order_of(form, facts.format)}"
+        yield _offer(name, column, finding, label, "date", form)
+
+
+def _kind_of_numbers(facts: DateFacts) -> str:
+    """Return which dates numbers are, for a sentence."""
+    if facts.span is None:
+        return f"dates such as {example_of(facts.format)}"
+    first, last = facts.span
+    unit = facts.format.removeprefix("unix ")
+    return f"Unix times, which count {unit} since 1970, here from {first} to {last}"
 
 
 def _orders(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer]:
@@ -150,10 +170,11 @@ def _numbers(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offe
     """Yield the offer to read numbers as numbers that were read as dates."""
     if facts.is_digits and not facts.is_stated:
         finding = (
-            f"The numbers of column {name!r} are read as dates such as {example_of(facts.format)}, as its "
-            "name or its steps show."
+            f"The numbers of column {name!r} are read as {_kind_of_numbers(facts)}, as its name or its steps "
+            "show."
         )
-        yield _offer(name, column, finding, "Read it as whole numbers", "integer")
+        kind: ColumnType = "integer" if facts.is_whole else "number"
+        yield _offer(name, column, finding, f"Read it as {'whole ' * facts.is_whole}numbers", kind)
 
 
 def _misfits(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer]:
@@ -220,13 +241,19 @@ def _several(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]
 
 
 def _zones(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
-    """Yield the sentence on a column in which some times have a time zone, and some have none."""
+    """Yield the sentences on times that have a time zone."""
     if column.type == "date" and facts.without_zone:
         is_one = facts.without_zone == 1
         yield (
             f"Column {name!r}: {facts.without_zone:,} of {facts.times:,} times "
             f"{'has no time zone and is' if is_one else 'have no time zone and are'} read as UTC, while the "
             "others have one."
+        )
+    if column.type == "date" and facts.offset:
+        moment = str(read_dates([facts.offset], facts.format)[0])[:16].replace("T", " ")
+        yield (
+            f"Column {name!r} has times with an offset from UTC, and all of its dates are in UTC: "
+            f"{facts.offset!r} is {moment}. In a request, a time without an offset is one in UTC."
         )
 
 

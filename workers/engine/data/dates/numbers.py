@@ -1,6 +1,7 @@
-"""Recognizes whole numbers that are dates, such as 20211224."""
+"""Recognizes numbers that are dates, such as 20211224; `unix_numbers` those that are Unix times."""
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +10,13 @@ from jobs.spec.data.dates.formats import pattern_of
 from workers.engine.arrays import Array
 from workers.engine.data.dates.columns import read_stated
 from workers.engine.data.dates.facts import DateColumn
-from workers.engine.data.dates.orders import is_even
+from workers.engine.data.dates.orders import Order, choose_order, is_even
+from workers.engine.data.dates.unix_numbers import read_unix_times, recognize_unix_times
 from workers.features.date_texts import DIGIT_YEARS
 
 DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S", "%Y%m")
+UNUSUAL = ("%y%m%d", "%d%m%y", "%m%d%y", "%d%m%Y", "%m%d%Y")
+"""Formats that are only offered, and only under the name of a date."""
 MIN_SHARE = 0.9
 """Of the numbers that have this length, hardly any are dates by chance."""
 MIN_DISTINCT = 2
@@ -48,10 +52,39 @@ def recognize_numbers(numbers: Array, name: str) -> DateNumbers | None:
         written = column.facts.present - int(np.isin(numbers, PLACEHOLDERS).sum())
         are_dates = sum(column.facts.rows) >= MIN_SHARE * written and column.facts.are_most_dates
         if not in_range or not are_dates or len(np.unique(dates[:1000])) < MIN_DISTINCT:
-            return None
+            break
         known = NAME_OF_MONTHS if form == "%Y%m" else NAME
         return DateNumbers(column, known.search(name) is not None or is_even(dates))
-    return None
+    if (unix := recognize_unix_times(numbers, name)) is not None:
+        return DateNumbers(*unix)
+    return _recognize_unusual(numbers) if NAME.search(name) is not None else None
+
+
+def _recognize_unusual(numbers: Array) -> DateNumbers | None:
+    """Return the dates that all numbers are in an order that is not usual for digits; they are never sure."""
+    orders = []
+    for form in UNUSUAL:
+        limit = 10 ** pattern_of(form).width
+        # Nearly every column fails at its first numbers.
+        if not all(_are_whole(part, limit) for part in (numbers[:1000], numbers)):
+            continue
+        column = read_numbers(numbers, form)
+        dates = column.moments[~np.isnat(column.moments)]
+        if column.facts.misfits is None and len(np.unique(dates[:1000])) >= MIN_DISTINCT:
+            orders.append(Order(form, column.moments, np.ones(len(numbers))))
+    if not orders:
+        return None
+    choice = choose_order(orders, np.ones(len(numbers)), is_settled=False)
+    facts = read_numbers(numbers, choice.order.form).facts
+    facts = replace(facts, others=choice.others, doubt="other numbers have so many digits too")
+    return DateNumbers(DateColumn(choice.order.moments, facts), is_sure=False)
+
+
+def _are_whole(numbers: Array, limit: int) -> bool:
+    """Return whether numbers are whole, and have as many digits as a limit, or one less for a lost zero."""
+    present = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers
+    is_whole = numbers.dtype.kind != "f" or bool((present == np.round(present)).all())
+    return bool(len(present)) and is_whole and present.min() >= limit // 1000 and present.max() < limit
 
 
 def _are_in_range(numbers: Array, digits: int) -> bool:
@@ -75,6 +108,8 @@ def read_numbers(numbers: Array, stated: str) -> DateColumn:
     """Return the dates that whole numbers are by a stated format; see `columns.read_stated`."""
     import pyarrow as pa
 
+    if pattern_of(stated).is_unix:
+        return read_unix_times(numbers, stated)
     values, codes = np.unique(numbers, return_inverse=True)
     width = pattern_of(stated).width
     texts = [number_text(value, width) for value in values.tolist()]

@@ -36,18 +36,20 @@ class Choice:
         evidence: what has chosen, if no date is impossible: the steps between the dates, their order, or
             which of the others have unlikely days.
         rival: a format that fits rows which the chosen one does not, and how many.
+        doubt: what the texts may be instead of dates; see `families.Family`.
     """
 
     order: Order
     others: tuple[str, ...] = ()
     evidence: Evidence | None = None
     rival: tuple[str, int] | None = None
+    doubt: str = ""
 
 
 EVEN_SHARE, EVEN_LEAD = 0.6, 0.2
 """So many of the steps are equal, and so much more than in the other order, if steps choose an order."""
 SETTLED_SHARE, ERROR_SHARE, MOST_ERRORS = 0.8, 0.03, 3
-"""A standard order is chosen unless another one fits more rows than typing errors explain, which fit it too."""
+"""A standard order is chosen unless another one fits more rows, and these are no typing errors."""
 MIN_STEPS = 2
 MIN_FIRST_DAYS = 4
 """So many dates are the first of a month by chance seldom."""
@@ -58,11 +60,11 @@ MIN_RISING = 6
 MIN_CERTAIN = 12
 """More dates than this in the order of the rows leave no doubt."""
 NEAR_SHARE = 0.95
-"""An order with the year elsewhere is considered if it fits so many of the rows: others may be typing errors."""
+"""An order with the year elsewhere is considered if it fits so many rows; the others may be typing errors."""
 LATE_SHARE = 0.02
 """An order is unlikely if more of its dates are after today, and those of another one are not."""
 FEW_DAYS, EARLY_DAY, LATE_DAY = 20, 3, 28
-"""Days of the month from 3 to 28 at least are all of them; those of an unlikely order are not 20 days apart."""
+"""Days of the month from 3 to 28 at least are all of them; an unlikely order has days of a shorter range."""
 MIN_LIKELY, MOST_DOUBTS = 20, 2
 """More days than this in an order leave no doubt about another one that both reasons make unlikely."""
 UNUSUAL = "%m.%d.%y"
@@ -72,8 +74,9 @@ UNUSUAL = "%m.%d.%y"
 def choose_order(orders: Sequence[Order], counts: Array, *, is_settled: bool) -> Choice:
     """Return the order in which a column's dates are written.
 
-    Impossible dates decide first; then whether the dates rise from row to row in one order alone; then whether
-    the days of the month or the present make one order unlikely; then even steps between them.
+    Impossible dates decide first; then whether the dates rise from row to row in one order alone; then, if
+    years may be days, whether dates after today or few days of the month make an order unlikely; then even
+    steps between them.
 
     Args:
         orders: at least one, the most usual first.
@@ -98,7 +101,7 @@ def choose_order(orders: Sequence[Order], counts: Array, *, is_settled: bool) ->
 
 
 def _may_be_meant(order: Order, best: Order) -> bool:
-    """Return whether an order with the year elsewhere fits nearly all rows: years of two digits are days too."""
+    """Return whether an order fits nearly all rows and has the year elsewhere: 21 may be a year or a day."""
     is_near = NEAR_SHARE * best.rows <= order.rows < best.rows
     return is_near and _is_year_first(order) != _is_year_first(best)
 
@@ -141,8 +144,8 @@ def _rival(chosen: Order, orders: Sequence[Order], counts: Array) -> tuple[str, 
 def likely_orders(orders: Sequence[Order]) -> list[Order]:
     """Return the orders whose dates are the least unlikely.
 
-    Of two orders with the year in different places, one is unlikely if it alone has dates after today, or if it
-    has few days of the month, which are years, and the other one has all of them.
+    Of two orders with the year in different places, one is unlikely if it alone has dates after today, or if
+    it has few days of the month, which are years, and the other one has all of them.
     """
     doubts = [_count_doubts(order, orders) for order in orders]
     return [order for order, count in zip(orders, doubts, strict=True) if count == min(doubts)]

@@ -20,6 +20,9 @@ TIMED = r"[0-9]:[0-9]{2}"
 """Of texts with a time of the day."""
 ZONED = rf"(?i:[:.h][0-9]{{2}}(?:[.,][0-9]{{1,9}})?(?:{SPACE}*[ap]\.?{SPACE}?m\.?)?{SPACE}*{ZONE})(?:$|[ ,])"
 """Of those whose time has a zone, before the date or behind it."""
+IN_UTC = r"(?i:Z|[^A-Z](?:UTC|GMT|UT|WET)|[^0-9][+-]0{1,2}(?::?00)*|[0-9][+-]0{1,2}(?::?00)*)(?:$|[ ,(\[])"
+"""Of those whose zone has the time of UTC."""
+MIDNIGHT = r"(?:^|[^0-9:])00:00"
 SEARCHED = 1_000
 """Misfits among which the first ones of the column are looked for."""
 
@@ -84,6 +87,18 @@ class DatedTexts:
             return 0, 0
         is_timed = pc.match_substring_regex(texts, TIMED).to_numpy(zero_copy_only=False) | is_zoned
         return int(counts[is_timed].sum()), int(counts[is_timed & ~is_zoned].sum())
+
+    def with_offset(self) -> str:
+        """Return a text whose time has an offset from UTC, at midnight if there is one; empty if none has."""
+        import pyarrow.compute as pc
+
+        texts = self.take(np.flatnonzero(~np.isnat(self.moments)))
+        texts = texts.filter(pc.match_substring_regex(texts, ZONED))
+        texts = texts.filter(pc.invert(pc.match_substring_regex(texts, IN_UTC)))
+        if not len(texts):
+            return ""
+        midnights = texts.filter(pc.match_substring_regex(texts, MIDNIGHT))
+        return str((midnights if len(midnights) else texts)[0].as_py())
 
     def misfits(self) -> Misfits | None:
         """Return the values that are no dates; None if there are none."""

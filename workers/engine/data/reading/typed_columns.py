@@ -150,7 +150,7 @@ def _proposed(name: str, texts: ColumnTexts, numbers: TypedColumn) -> TypedColum
     else:
         typed = recognize_words(words, are_gaps_stated=are_stated)
     findings = typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings)
-    is_word = typed.type in ("category", "text")
+    is_word = typed.type in ("category", "text") and not numbers.findings
     if is_word and (form := name_form(texts.first(lambda text: not is_gap(text)))) is not None:
         findings = (*findings, f"Column {name!r}: {form}")
     return typed._replace(
@@ -166,7 +166,8 @@ def _read_values(
     """Return a column that has no texts."""
     if request.number_format is not None:
         raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
-    form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
+    is_number = column.dtype.kind in "iuf"
+    form = _format_of_reader(table.dialect.decimal if table.dialect else ".") if is_number else None
     values = _without_numbers(column, request.gap_words or (), form or NumberFormat())
     if values.dtype.kind == "M":
         values = without_dates(values, request.gap_words, None)
