@@ -25,6 +25,7 @@ from tests.engine.data.collection import (
     numbers,
     quotes,
     times,
+    unusual_dates,
 )
 from tests.engine.data.collection.case import TableCase
 from tests.engine.helpers import profiled
@@ -45,6 +46,7 @@ MODULES = (
     numbers,
     quotes,
     times,
+    unusual_dates,
 )
 CASES: tuple[TableCase, ...] = tuple(case for module in MODULES for case in module.CASES)
 

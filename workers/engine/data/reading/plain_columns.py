@@ -10,6 +10,7 @@ import numpy as np
 
 from workers.engine.arrays import Array
 from workers.engine.data.reading.exact_columns import without_types
+from workers.engine.data.spilled import head
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -59,7 +60,7 @@ def describe_zones(schema: Any, columns: Mapping[str, Array]) -> Iterator[str]:
     for field in schema:
         if not pa.types.is_timestamp(field.type) or field.type.tz is None or field.name not in columns:
             continue
-        moments = columns[field.name][:SEARCHED]
+        moments = head(columns, field.name, SEARCHED)
         moments = moments[~np.isnat(moments)]
         times = pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(field.type.tz)
         local = times.tz_localize(None).to_numpy(moments.dtype)

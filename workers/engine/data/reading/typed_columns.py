@@ -150,9 +150,10 @@ def _proposed(name: str, texts: ColumnTexts, numbers: TypedColumn) -> TypedColum
     else:
         typed = recognize_words(words, are_gaps_stated=are_stated)
     findings = typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings)
-    is_word = typed.type in ("category", "text") and not numbers.findings
+    is_word = typed.type in ("category", "text")
     if is_word and (form := name_form(texts.first(lambda text: not is_gap(text)))) is not None:
-        findings = (*findings, f"Column {name!r}: {form}")
+        # In place of the sentence that 20-Jan and 2h have different units.
+        findings = (*typed.findings, f"Column {name!r}: {form}")
     return typed._replace(
         gap_words=numbers.gap_words,
         findings=findings,
