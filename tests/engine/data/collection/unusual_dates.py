@@ -84,6 +84,17 @@ YEARS_FIRST = (
         offers=(("ymd", {"type": "date", "date_format": "%y%m%d"}),),
     ),
 )
+DIGITS = tuple(
+    column_case(
+        f"codes_of_days_{place}",
+        [day.strftime(form) for day in DAYS],
+        kind="category",
+        column="date",
+        findings=("could be dates such as", "They are read as words"),
+        offers=(("date", {"type": "date", "date_format": form}),),
+    )
+    for place, form in enumerate(("%d%m%y", "%m%d%y", "%d%m%Y", "%m%d%Y"))
+)
 DAYS_SECOND = (
     written("year_day_month", "%Y-%d-%m", DAYS, absent=("could also be",)),
     written("year_day_month_with_points", "%Y.%d.%m", DAYS),
@@ -183,6 +194,10 @@ WORDS = (
             ("durations_of_letters", "times or durations", ["2h 30m", "45m", "1h 05m"] * 3),
             ("durations_with_days", "times or durations", ["1d 4h", "6h", "2d"] * 3),
             ("durations_of_one_unit_each", "times or durations", ["6h", "2d", "3h", "45m"] * 3),
+            ("durations_with_minutes_behind", "times or durations", ["0h59", "2h50", "3h05"] * 3),
+            ("days_ago", "times before or after a moment", ["4 days ago", "1 hour ago"] * 3),
+            ("days_and_months_with_a_slash", "days without a year, months", ["24/12", "08/01"] * 3),
+            ("days_and_months_with_points", "days without a year", ["24.12.", "08.01."] * 3),
             ("days_of_spreadsheets", "days without a year", ["20-Jan", "1-Feb", "3-Mrz"] * 3),
             ("fractions_of_one_sign", "numbers with a fraction", ["½", "1½", "2", "2 ¾"] * 3),
             ("ordinals", "numbers of an order", ["1st", "2nd", "3rd", "4th"] * 3),
@@ -234,4 +249,4 @@ OFFSETS = (
 )
 SENT = (*YEARS_FIRST, *DAYS_SECOND, *UNIX, *OFFSETS)
 """Their rows can be sent in requests."""
-CASES: tuple[TableCase, ...] = (*SENT, *TWO_SOURCES, *WORDS)
+CASES: tuple[TableCase, ...] = (*SENT, *DIGITS, *TWO_SOURCES, *WORDS)

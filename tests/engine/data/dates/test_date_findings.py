@@ -200,7 +200,7 @@ def test_times_of_a_zone_in_a_parquet_file_are_in_utc_with_a_finding(
 def test_dates_that_pandas_writes_as_json_are_dates(tmp_path: Path) -> None:
     frame = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=30), "y": ["a", "b"] * 15})
     path = tmp_path / "file.json"
-    frame.to_json(path, orient="records", date_unit="ms")
+    frame.to_json(path, orient="records", date_format="epoch", date_unit="ms")
     file = profiled(
         tmp_path / "version", source=format_of_upload(path, path.name), path=str(path), target="y"
     )

@@ -99,9 +99,11 @@ def _possible_dates(name: str, column: ColumnSchema, facts: DateFacts) -> Iterat
         return
     example = example_of(facts.format)
     if facts.is_digits:
+        why = facts.doubt or "neither its name nor its steps make that sure"
+        kind = "words" if column.type == "category" else "numbers"
         finding = (
-            f"The numbers of column {name!r} could be {_kind_of_numbers(facts)}. They are read as numbers, "
-            f"because {facts.doubt or 'neither its name nor its steps make that sure'}."
+            f"The numbers of column {name!r} could be {_kind_of_numbers(facts)}. They are read as {kind}, "
+            f"because {why}."
         )
         if facts.others:
             others = "; or ".join(example_of(form) for form in facts.others)

@@ -1,15 +1,16 @@
 """Recognizes numbers that are dates, such as 20211224; `unix_numbers` those that are Unix times."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jobs.spec.data.dates.formats import pattern_of
 from workers.engine.arrays import Array
 from workers.engine.data.dates.columns import read_stated
-from workers.engine.data.dates.facts import DateColumn
+from workers.engine.data.dates.facts import DateColumn, DateFacts
 from workers.engine.data.dates.orders import Order, choose_order, is_even
 from workers.engine.data.dates.unix_numbers import read_unix_times, recognize_unix_times
 from workers.features.date_texts import DIGIT_YEARS
@@ -62,20 +63,43 @@ def recognize_numbers(numbers: Array, name: str) -> DateNumbers | None:
 
 def _recognize_unusual(numbers: Array) -> DateNumbers | None:
     """Return the dates that all numbers are in an order that is not usual for digits; they are never sure."""
-    orders = []
-    for form in UNUSUAL:
-        limit = 10 ** pattern_of(form).width
-        # Nearly every column fails at its first numbers.
-        if not all(_are_whole(part, limit) for part in (numbers[:1000], numbers)):
-            continue
-        column = read_numbers(numbers, form)
-        dates = column.moments[~np.isnat(column.moments)]
-        if column.facts.misfits is None and len(np.unique(dates[:1000])) >= MIN_DISTINCT:
-            orders.append(Order(form, column.moments, np.ones(len(numbers))))
+    # Nearly every column fails at its first numbers.
+    parts = (numbers[:1000], numbers)
+    fitting = (
+        form
+        for form in UNUSUAL
+        if all(_are_whole(part, 10 ** pattern_of(form).width) for part in parts)
+        and read_numbers(parts[0], form).facts.misfits is None
+    )
+    return _choose_unusual(read_numbers(numbers, form) for form in fitting)
+
+
+def recognize_digits(texts: Any, codes: Array, name: str) -> DateFacts | None:
+    """Return how texts of digits, such as 080122, could be dates by their column's name; None for others.
+
+    Args:
+        texts: the different texts of a column, an Arrow array.
+        codes: each row's position in `texts`.
+        name: the column's name.
+    """
+    if NAME.search(name) is None:
+        return None
+    found = _choose_unusual(read_stated(texts, codes, form) for form in UNUSUAL)
+    return None if found is None else replace(found.column.facts, is_digits=True, is_stated=False)
+
+
+def _choose_unusual(columns: Iterable[DateColumn]) -> DateNumbers | None:
+    """Return the most likely of the columns that have a date in every row with a value."""
+    fitting = {column.facts.format: column for column in columns if column.facts.misfits is None}
+    orders = [
+        Order(form, column.moments, np.ones(len(column.moments)))
+        for form, column in fitting.items()
+        if len(np.unique(column.moments[~np.isnat(column.moments)][:1000])) >= MIN_DISTINCT
+    ]
     if not orders:
         return None
-    choice = choose_order(orders, np.ones(len(numbers)), is_settled=False)
-    facts = read_numbers(numbers, choice.order.form).facts
+    choice = choose_order(orders, np.ones(len(orders[0].moments)), is_settled=False)
+    facts = fitting[choice.order.form].facts
     facts = replace(facts, others=choice.others, doubt="other numbers have so many digits too")
     return DateNumbers(DateColumn(choice.order.moments, facts), is_sure=False)
 

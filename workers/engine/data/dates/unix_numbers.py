@@ -19,8 +19,8 @@ from workers.engine.data.dates.facts import DateColumn, DateFacts
 from workers.features.date_texts import DATE, NO_DATE, moments_of, read_dates
 
 NAME = re.compile(
-    r"date|datum|fecha|timestamp|epoch|unix|posix|created|updated|modified"
-    r"|(^|[ _.-])(day|dt|tag|jour|dob|time|times|ts|at)($|[ _.-])|[a-z](Day|Dt|Time|At|Ts)$",
+    r"date|datum|fecha|timestamp|epoch|unix|posix|created|updated|modified|login"
+    r"|(^|[ _.-])(day|dt|tag|jour|dob|time|times|ts|at|on)($|[ _.-])|[a-z](Day|Dt|Time|At|On|Ts)$",
     re.IGNORECASE,
 )
 """In columns with these names, numbers in the range of Unix times surely are some."""

@@ -30,7 +30,11 @@ class _Form(NamedTuple):
 def _have_several_units(texts: Sequence[str]) -> bool:
     """Return whether durations have clocks or several units; with one unit they may be other numbers."""
     units = {unit for text in texts for unit in re.findall(r"[a-z]+", text)}
-    return len(units) > 1 or any(":" in text or "P" in text for text in texts)
+    return len(units) > 1 or any(":" in text or "P" in text or text[-1].isdigit() for text in texts)
+
+
+def _have_zeros(texts: Sequence[str]) -> bool:
+    return any(text.startswith("0") for text in texts)
 
 
 def _have_signs(texts: Sequence[str]) -> bool:
@@ -60,6 +64,12 @@ _FORMS = (
         "as numbers alone",
     ),
     _Form(
+        re.compile(r"[0-3][0-9]/[0-9]{2}"),
+        "days without a year, months without a day, or other pairs of numbers",
+        "as 2021-12-24 or 2021-12, or in two columns",
+        _have_zeros,
+    ),
+    _Form(
         re.compile(r"([0-9]+ )?[0-9]+[/⁄][0-9]+"),
         "numbers with a slash",
         "as decimals, such as 0.5, or in two columns",
@@ -83,11 +93,16 @@ _FORMS = (
     _Form(
         re.compile(
             rf"{_CLOCK}|-?[0-9]+ days?,? *({_CLOCK})?|-?P([0-9.]+[YMWD])*(T([0-9.]+[HMS])+)?"
-            rf"|({_PART}[ ,]*){{1,6}}"
+            rf"|({_PART}[ ,]*){{1,6}}|[0-9]+ ?h ?[0-9]{{2}}"
         ),
         "times or durations",
         "as numbers, for example of seconds",
         _have_several_units,
+    ),
+    _Form(
+        re.compile(rf"({_PART}[ ,]*){{1,6}} (ago|from now)|in ({_PART}[ ,]*){{1,6}}", re.IGNORECASE),
+        "times before or after a moment that the file does not name",
+        "as 2021-12-24 15:05",
     ),
     _Form(
         re.compile(
@@ -98,7 +113,7 @@ _FORMS = (
         "as 2021-12-24",
     ),
     _Form(
-        re.compile(rf"[0-9]{{1,2}}\.?[ /-]?{_MONTH}", re.IGNORECASE),
+        re.compile(rf"[0-9]{{1,2}}\.?[ /-]?{_MONTH}|[0-3]?[0-9]\.[01]?[0-9]\.", re.IGNORECASE),
         "days without a year",
         "as 2021-12-24",
     ),
