@@ -10,7 +10,7 @@ from jobs.spec.data.dates.formats import FIRST_YEAR, MAX_FORMATS, example_of, fo
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import NAMED_SHARE, DateFacts
-from workers.engine.data.dates.texts import MAX_EXAMPLE_CHARACTERS
+from workers.engine.data.dates.sentences import about_words, describe_formats, describe_zones
 from workers.engine.data.schema import ColumnSchema
 from workers.engine.data.statistics import MOST_NAMED
 from workers.features.date_texts import read_dates
@@ -38,7 +38,10 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
     for name, column in schema.items():
         if column.dates is None or _is_unused(column):
             continue
-        sentences = [*_several(name, column, column.dates), *_zones(name, column, column.dates)]
+        sentences = [
+            *describe_formats(name, column, column.dates),
+            *describe_zones(name, column, column.dates),
+        ]
         offers = [*_offers(name, column, column.dates, columns)]
         with_doubts += bool(sentences or offers)
         if with_doubts <= MOST_NAMED:
@@ -92,7 +95,7 @@ def _possible_dates(name: str, column: ColumnSchema, facts: DateFacts) -> Iterat
     """Yield the offer to read words or numbers as dates."""
     if facts.words:
         if facts.format:
-            finding = _about_words(name, facts)
+            finding = about_words(name, facts)
             yield _offer(
                 name, column, finding, f"Read as dates, without {facts.words[0]!r}", "date", facts.format
             )
@@ -211,52 +214,6 @@ def _named(misfits: Misfits | None) -> str:
     pairs = [f"row {row} has {text!r}" for row, text in zip(misfits.rows, misfits.examples, strict=True)]
     more = misfits.count - len(pairs)
     return ", ".join(pairs) + (f", and {more:,} more rows have others" if more else "")
-
-
-def _about_words(name: str, facts: DateFacts) -> str:
-    """Return the sentence on a column of dates with a word behind them."""
-    named, example = " and ".join(map(repr, facts.words)), facts.example[:MAX_EXAMPLE_CHARACTERS]
-    if ":" in example:
-        gives = "gives" if len(facts.words) == 1 else "give"
-        why = f"{named} {gives} no single offset from UTC"
-    else:
-        why = f"{named} behind them {'is' if len(facts.words) == 1 else 'are'} not understood"
-    return f"Column {name!r} has dates such as {example!r}. {why}, so they are read as words."
-
-
-def _several(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
-    """Yield the sentence on a column that has several formats, or several zones."""
-    if facts.words and not facts.format and column.role != "target":
-        yield (
-            f"{_about_words(name, facts)} To read them as dates, write them in UTC or with their offset, as "
-            "in 2021-12-24 15:05+01:00."
-        )
-    if column.type == "date" and len(facts.rows) > 1:
-        parts = [
-            f"{rows:,} rows as {example_of(form)}"
-            for form, rows in zip(formats_of(facts.format), facts.rows, strict=True)
-        ]
-        yield (
-            f"Column {name!r} has dates in {len(parts)} formats: {', '.join(parts)}. Each is read by its "
-            "own; check that they come from sources with the same meaning."
-        )
-
-
-def _zones(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
-    """Yield the sentences on times that have a time zone."""
-    if column.type == "date" and facts.without_zone:
-        is_one = facts.without_zone == 1
-        yield (
-            f"Column {name!r}: {facts.without_zone:,} of {facts.times:,} times "
-            f"{'has no time zone and is' if is_one else 'have no time zone and are'} read as UTC, while the "
-            "others have one."
-        )
-    if column.type == "date" and facts.offset:
-        moment = str(read_dates([facts.offset], facts.format)[0])[:16].replace("T", " ")
-        yield (
-            f"Column {name!r} has times with an offset from UTC, and all of its dates are in UTC: "
-            f"{facts.offset!r} is {moment}. In a request, a time without an offset is one in UTC."
-        )
 
 
 def _short_years(name: str, column: ColumnSchema, facts: DateFacts, dates: Array) -> Iterator[Offer]:
