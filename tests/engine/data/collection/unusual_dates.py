@@ -109,6 +109,14 @@ DAYS_SECOND = (
 )
 TWO_SOURCES = (
     column_case(
+        "unix_nanoseconds_with_a_gap",
+        [*(str(moment * 10**9 + 1) for moment in MOMENTS), ""],
+        kind="category",
+        column="ts",
+        missing=1,
+        offers=(("ts", {"type": "date", "date_format": "unix nanoseconds"}),),
+    ),
+    column_case(
         "typing_error_that_fits_the_year_first",
         [*(day.strftime("%d/%m/%y") for day in RECENT), "45/03/21"],
         [*(day.isoformat() for day in RECENT), None],
@@ -179,6 +187,29 @@ UNIX = (
         kind="integer",
         column="x",
         absent=("Unix",),
+    ),
+    column_case(
+        "unix_seconds_of_which_the_type_alone_was_stated",
+        [str(moment) for moment in MOMENTS],
+        [moment.isoformat() for moment in READ],
+        requests=(ColumnRequest(name="d", type="date"),),
+        absent=("are read as Unix times",),
+    ),
+    column_case(
+        "nanoseconds_of_a_run",
+        [str(400_000_000 + 7_777_777 * row) for row in range(40)],
+        kind="integer",
+        column="time",
+        offers=(("time", {"type": "date", "date_format": "unix seconds"}),),
+    ),
+    *(
+        column_case(
+            f"numbers_in_a_column_named_{name}",
+            [str(2_000_000_000 - 37_777_777 * row) for row in range(25)],
+            kind="integer",
+            column=name,
+        )
+        for name in ("season", "candidate", "date_id")
     ),
     whole_numbers("seconds_of_a_day", "43200", "86399", "120"),
 )

@@ -93,7 +93,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
     others = tuple(OR.join([other, *forms[1:]]) for other in first.others)
     if not others and len(forms) < MAX_FORMATS:
         others = tuple(OR.join([*forms, other]) for other in unclear)
-    times, without_zone = known.count_zones()
+    zones = known.zones()
     facts = DateFacts(
         format=OR.join(forms),
         present=int(known.counts.sum()),
@@ -104,9 +104,9 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         example=example,
         evidence=first.evidence,
         rival=first.rival,
-        times=times,
-        without_zone=without_zone,
-        offset=known.with_offset(),
+        times=zones.times,
+        without_zone=zones.without_zone,
+        offset=zones.offset,
         doubt=first.doubt,
     )
     return DateColumn(known.by_rows(), facts)
@@ -122,16 +122,16 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         known.moments[unread] = moments
         rows.append(int(known.counts[unread[~np.isnat(moments)]].sum()))
     _read_iso(known, stated)
-    times, without_zone = known.count_zones()
+    zones = known.zones()
     facts = DateFacts(
         format=stated,
         present=int(known.counts.sum()),
         rows=tuple(rows),
         misfits=known.misfits(),
         is_stated=True,
-        times=times,
-        without_zone=without_zone,
-        offset=known.with_offset(),
+        times=zones.times,
+        without_zone=zones.without_zone,
+        offset=zones.offset,
     )
     return DateColumn(known.by_rows(), facts)
 

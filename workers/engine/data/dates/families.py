@@ -22,7 +22,7 @@ class Family:
         is_settled: whether the first one is meant wherever it fits, as by a standard.
         years: the first and the last plausible year; other texts of this form are likely no dates.
         accepts: whether texts of this form are dates; None if all are.
-        doubt: what other texts of this form may be as well; empty if they are certainly no dates.
+        doubt: another meaning of texts that are not accepted; empty if these are certainly no dates.
     """
 
     orders: tuple[str, ...]

@@ -18,6 +18,8 @@ from workers.features.date_texts import DIGIT_YEARS
 DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S", "%Y%m")
 UNUSUAL = ("%y%m%d", "%d%m%y", "%m%d%y", "%d%m%Y", "%m%d%Y")
 """Formats that are only offered, and only under the name of a date."""
+NANOSECONDS = "unix nanoseconds"
+"""Of a column with gaps they are texts, since no number has so many digits beside these."""
 MIN_SHARE = 0.9
 """Of the numbers that have this length, hardly any are dates by chance."""
 MIN_DISTINCT = 2
@@ -84,8 +86,16 @@ def recognize_digits(texts: Any, codes: Array, name: str) -> DateFacts | None:
     """
     if NAME.search(name) is None:
         return None
-    found = _choose_unusual(read_stated(texts, codes, form) for form in UNUSUAL)
+    read = (read_stated(texts, codes, form) for form in (*UNUSUAL, NANOSECONDS))
+    found = _choose_unusual(column for column in read if _are_recent(column))
     return None if found is None else replace(found.column.facts, is_digits=True, is_stated=False)
+
+
+def _are_recent(column: DateColumn) -> bool:
+    """Return whether the dates are plausible: as nanoseconds, few digits are the beginning of 1970."""
+    first = np.datetime64("1980" if column.facts.format == NANOSECONDS else "1900")
+    dates = column.moments[~np.isnat(column.moments)]
+    return bool((dates >= first).all())
 
 
 def _choose_unusual(columns: Iterable[DateColumn]) -> DateNumbers | None:

@@ -36,7 +36,7 @@ class Choice:
         evidence: what has chosen, if no date is impossible: the steps between the dates, their order, or
             which of the others have unlikely days.
         rival: a format that fits rows which the chosen one does not, and how many.
-        doubt: what the texts may be instead of dates; see `families.Family`.
+        doubt: another meaning of the texts; see `families.Family`.
     """
 
     order: Order

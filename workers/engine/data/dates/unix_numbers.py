@@ -3,7 +3,8 @@
 Under the name of a date they are read as dates at once, as 20211224 is, with the offer to keep the numbers:
 `to_json` of pandas writes every date so, and as 32-bit floats such numbers are equal for two minutes. Under
 another name they stay numbers, since identifiers and counts have ten digits too; the dates are then an offer,
-if all are between 2000 and next year and do not count the rows.
+if all are between 2000 and next year and do not count the rows. Under the name of a date, earlier and later
+ones are an offer too, since a `time` of 500,000,000 may be one of nanoseconds.
 """
 
 import re
@@ -19,13 +20,16 @@ from workers.engine.data.dates.facts import DateColumn, DateFacts
 from workers.features.date_texts import DATE, NO_DATE, moments_of, read_dates
 
 NAME = re.compile(
-    r"date|datum|fecha|timestamp|epoch|unix|posix|created|updated|modified|login"
-    r"|(^|[ _.-])(day|dt|tag|jour|dob|time|times|ts|at|on)($|[ _.-])|[a-z](Day|Dt|Time|At|On|Ts)$",
+    r"(?<!candi)(?<!man)(?<!vali)(?<!qui)(?<!soli)date|datum|fecha|timestamp|epoch|unix|posix|created|updated|modified|login"
+    r"|(^|[ _.-])(day|dt|tag|jour|dob|time|times|ts|at|on)($|[ _.-])|[a-z](?-i:Day|Dt|Time|At|On|Ts)$",
     re.IGNORECASE,
 )
 """In columns with these names, numbers in the range of Unix times surely are some."""
-NAMED_YEARS, OTHER_YEARS = ("1980", "2100"), "2000"
-"""Plausible years under the name of a date, and the first one under another name."""
+IDENTIFIER = re.compile(r"(^|[ _.-])(?i:id|ids|uuid|no|nr|num)$|[a-z](Id|ID|No|Nr)$")
+FIRST_YEAR, LATER_YEARS = "2000", 10
+"""Numbers are surely dates, under the name of one, from this year to so many years after today."""
+NAMED_YEARS = ("1980", "2100")
+"""Plausible years under the name of a date."""
 PART_ROWS = 65_536
 COMPARED = 1_000
 _LIMITS = {"seconds": 10**12, "milliseconds": 10**15, "microseconds": 10**18, "nanoseconds": 9 * 10**18}
@@ -38,13 +42,19 @@ def recognize_unix_times(numbers: Array, name: str) -> tuple[DateColumn, bool] |
         numbers: of a column, (rows,), NaN being a gap. Zeros may be missing dates.
         name: the column's name.
     """
-    is_sure = NAME.search(name) is not None
-    next_year = np.datetime64("now", "D") + np.timedelta64(366, "D")
-    years = NAMED_YEARS if is_sure else (OTHER_YEARS, str(next_year))
-    if (unit := _unit(numbers, *years)) is None or (not is_sure and _counts_rows(numbers)):
+    is_named = NAME.search(name) is not None and IDENTIFIER.search(name) is None
+    unit = _unit(numbers, FIRST_YEAR, _after_today(LATER_YEARS)) if is_named else None
+    is_sure = unit is not None
+    if unit is None:
+        unit = _unit(numbers, *(NAMED_YEARS if is_named else (FIRST_YEAR, _after_today(1))))
+    if unit is None or (not is_named and _counts_rows(numbers)):
         return None
     column = read_unix_times(numbers, unit.format)
     return (column, is_sure) if column.facts.misfits is None else None
+
+
+def _after_today(years: int) -> str:
+    return str(np.datetime64("now", "D") + np.timedelta64(366 * years, "D"))
 
 
 def read_unix_times(numbers: Array, stated: str) -> DateColumn:

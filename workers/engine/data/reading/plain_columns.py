@@ -61,7 +61,8 @@ def describe_zones(schema: Any, columns: Mapping[str, Array]) -> Iterator[str]:
         if not pa.types.is_timestamp(field.type) or field.type.tz is None or field.name not in columns:
             continue
         moments = head(columns, field.name, SEARCHED)
-        moments = moments[~np.isnat(moments)]
+        # Zones change no date beyond the calendar of pandas.
+        moments = moments[(moments >= np.datetime64("1900")) & (moments < np.datetime64("2200"))]
         times = pd.DatetimeIndex(moments).tz_localize("UTC").tz_convert(field.type.tz)
         local = times.tz_localize(None).to_numpy(moments.dtype)
         if not (differs := local != moments).any():

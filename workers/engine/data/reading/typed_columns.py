@@ -170,7 +170,7 @@ def _proposed(name: str, texts: ColumnTexts, numbers: TypedColumn) -> TypedColum
 def _have_digits(texts: ColumnTexts) -> bool:
     """Return whether the first values are digits as in 080122, which are no number because of their zeros."""
     head = texts.first(lambda text: not is_gap(text))
-    return bool(head) and all(text.isdecimal() and len(text) in (6, 8) for text in head)
+    return bool(head) and all(text.isdecimal() and len(text) in (6, 8, 19) for text in head)
 
 
 def _read_values(
