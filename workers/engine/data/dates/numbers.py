@@ -9,10 +9,10 @@ import numpy as np
 
 from jobs.spec.data.dates.formats import pattern_of
 from workers.engine.arrays import Array
+from workers.engine.data.dates import unix_numbers
 from workers.engine.data.dates.columns import read_stated
 from workers.engine.data.dates.facts import DateColumn, DateFacts
 from workers.engine.data.dates.orders import Order, choose_order, is_even
-from workers.engine.data.dates.unix_numbers import read_unix_times, recognize_unix_times
 from workers.features.date_texts import DIGIT_YEARS
 
 DIGITS = ("%Y%m%d", "%Y%m%d%H%M%S", "%Y%m")
@@ -58,7 +58,7 @@ def recognize_numbers(numbers: Array, name: str) -> DateNumbers | None:
             break
         known = NAME_OF_MONTHS if form == "%Y%m" else NAME
         return DateNumbers(column, known.search(name) is not None or is_even(dates))
-    if (unix := recognize_unix_times(numbers, name)) is not None:
+    if (unix := unix_numbers.recognize_unix_times(numbers, name)) is not None:
         return DateNumbers(*unix)
     return _recognize_unusual(numbers) if NAME.search(name) is not None else None
 
@@ -84,7 +84,7 @@ def recognize_digits(texts: Any, codes: Array, name: str) -> DateFacts | None:
         codes: each row's position in `texts`.
         name: the column's name.
     """
-    if NAME.search(name) is None:
+    if NAME.search(name) is None and unix_numbers.NAME.search(name) is None:
         return None
     read = (read_stated(texts, codes, form) for form in (*UNUSUAL, NANOSECONDS))
     found = _choose_unusual(column for column in read if _are_recent(column))
@@ -143,7 +143,7 @@ def read_numbers(numbers: Array, stated: str) -> DateColumn:
     import pyarrow as pa
 
     if pattern_of(stated).is_unix:
-        return read_unix_times(numbers, stated)
+        return unix_numbers.read_unix_times(numbers, stated)
     values, codes = np.unique(numbers, return_inverse=True)
     width = pattern_of(stated).width
     texts = [number_text(value, width) for value in values.tolist()]
