@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.spec.data.columns import NUMERIC, ColumnType
-from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
+from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of, reads_iso
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import NumberFormat, numbers_among, read_number, read_whole
 from workers.features.date_texts import (
@@ -238,9 +238,10 @@ def _bad(column: str, takes: str, row: int, value: object) -> BadValue:
 def _dates(values: Sequence[object], column: str, date_format: str | None) -> Array:
     """Return the dates of JSON values, (rows,); see `from_json`."""
     dates = np.full(len(values), NO_DATE, DATE)
-    takes = (
-        _TAKES["date"] if date_format is None else f'dates such as {example_of(date_format)}, or "2021-12-24"'
-    )
+    takes = _TAKES["date"]
+    if date_format is not None:
+        or_iso = ', or "2021-12-24"' if reads_iso(date_format) else ""
+        takes = f"dates such as {example_of(date_format)}{or_iso}"
     texts = {}
     for row, value in enumerate(values):
         text = _text_of_date(value, date_format)
@@ -271,8 +272,10 @@ def _text_of_date(value: object, date_format: str | None) -> str | None:
         return None
     # As in a file, 20211224 may be a number.
     digits = [pattern for form in formats_of(date_format) if (pattern := pattern_of(form)).is_digits]
-    if not digits or not (isinstance(value, int) or value.is_integer()):
+    if not digits:
         return None
+    if isinstance(value, float) and not value.is_integer():
+        return str(value) if any(pattern.is_unix for pattern in digits) else None
     return f"{int(value):0{digits[0].width}}"
 
 

@@ -34,7 +34,11 @@ from workers.engine.data.reading.exact_columns import with_exact_texts
 from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, EqualDecimals, loses_digits
 from workers.engine.data.reading.header import Header
 from workers.engine.data.reading.pandas_index import NUMBER, FrameColumns, different_names, frame_columns
-from workers.engine.data.reading.plain_columns import describe_durations, with_plain_columns
+from workers.engine.data.reading.plain_columns import (
+    describe_durations,
+    describe_zones,
+    with_plain_columns,
+)
 from workers.engine.data.spilled import Spill, SpilledColumns, length
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array, trimmed
 from workers.engine.errors import BadData
@@ -329,8 +333,8 @@ def _from_columns(
 
 def _described(table: Table, schema: Any) -> Table:
     """Return a table with sentences on the fields of a file that are read in another type."""
-    durations = describe_durations(schema)
-    return dataclasses.replace(table, findings=(*table.findings, *durations)) if durations else table
+    described = (*describe_durations(schema), *describe_zones(schema, table.columns))
+    return dataclasses.replace(table, findings=(*table.findings, *described)) if described else table
 
 
 def _with_header(columns: Mapping[str, Array], header: Header) -> Table:

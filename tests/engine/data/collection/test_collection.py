@@ -25,6 +25,7 @@ from tests.engine.data.collection import (
     numbers,
     quotes,
     times,
+    unusual_dates,
     wide,
 )
 from tests.engine.data.collection.case import TableCase
@@ -47,6 +48,7 @@ MODULES = (
     quotes,
     times,
     wide,
+    unusual_dates,
 )
 CASES: tuple[TableCase, ...] = tuple(case for module in MODULES for case in module.CASES)
 
