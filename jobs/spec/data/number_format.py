@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.data.magnitudes import NAMES, ending_pattern, power_of
 from jobs.spec.data.plain_characters import plain_characters
 
 DecimalSign = Literal[".", ","]
@@ -46,12 +47,20 @@ class NumberFormat(Frozen):
         description="5- is -5, as SAP and other programs of accounts write it",
     )
 
+    magnitudes: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,
+        description="endings such as k, M and bn multiply: 45k is 45000, and 1.5M is 1500000",
+    )
+
     @model_validator(mode="after")
     def _has_two_signs(self) -> Self:
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands are both {self.decimal!r}; choose two different signs")
         if self.percent and self.unit:
             raise ValueError(f"numbers have the unit {self.unit!r} or a percent sign, not both")
+        if self.magnitudes and (self.percent or self.unit):
+            raise ValueError("numbers with magnitudes such as k have no unit and no percent sign")
         return self
 
     @property
@@ -65,6 +74,7 @@ class NumberFormat(Frozen):
         number = f"1{self.thousands}234{self.decimal}5"
         sign = f"{self.currency} " if len(self.currency) > 1 else self.currency
         behind = "%" if self.percent else self.unit
+        number += "k" if self.magnitudes else ""
         text = f"{sign}{number}{'-' if self.minus_behind else ''}{f' {behind}' if behind else ''}"
         return f"({text})" if self.parentheses else text
 
@@ -87,12 +97,14 @@ def pattern_of(form: NumberFormat) -> str:
     currency = rf"(?:{re.escape(form.currency)} *)?" if form.currency else ""
     endings = [re.escape(text) for text in (form.currency, form.unit, "%" if form.percent else "") if text]
     behind = rf"(?: *(?:{'|'.join(endings)}))?" if endings else ""
-    number = rf"(?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?"
-    forms = [rf"([+-]?) *{currency}([+-]?)({number}){behind}"]
+    number = rf"((?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?)"
+    if form.magnitudes:
+        number += rf"(?: *(?:{NAMES})\.?)?"
+    forms = [rf"([+-]?) *{currency}([+-]?){number}{behind}"]
     if form.parentheses:
-        forms.append(rf"{currency}\( *{currency}({number}){behind} *\){behind}")
+        forms.append(rf"{currency}\( *{currency}{number}{behind} *\){behind}")
     if form.minus_behind:
-        forms.append(rf"{currency}({number}) *-{behind}")
+        forms.append(rf"{currency}{number} *-{behind}")
     return "|".join(forms)
 
 
@@ -132,21 +144,31 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
         convert: makes the number of digits with a decimal point.
     """
     fullmatch, thousands, decimal = re.compile(pattern_of(form)).fullmatch, form.thousands, form.decimal
+    search = ending_pattern(form.currency).search if form.magnitudes else None
 
-    def value_of(digits: str) -> Any:
+    def value_of(digits: str, text: str) -> Any:
         if thousands:
             digits = digits.replace(thousands, "")
-        return convert(digits.replace(",", ".") if decimal == "," else digits)
+        if decimal == ",":
+            digits = digits.replace(",", ".")
+        if search is not None and (ending := search(text)) is not None:
+            # As an exponent, since a product would be rounded: 1.005k is 1005.
+            digits, _, exponent = digits.lower().partition("e")
+            digits += f"e{int(exponent or 0) + (power_of(ending[1]) or 0)}"
+        return convert(digits)
 
     def read(text: str) -> Any:
-        if len(text) > LONGEST or (match := fullmatch(plain_characters(text))) is None:
+        if len(text) > LONGEST:
+            return None
+        text = plain_characters(text)
+        if (match := fullmatch(text)) is None:
             return None
         sign, inner, number, *negative = match.groups()
         if number is None:
-            return -value_of(next(digits for digits in negative if digits is not None))
+            return -value_of(next(digits for digits in negative if digits is not None), text)
         if sign and inner:
             return None
-        value = value_of(number)
+        value = value_of(number, text)
         return -value if sign == "-" or inner == "-" else value
 
     return read
