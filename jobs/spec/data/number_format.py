@@ -154,7 +154,7 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
         if search is not None and (ending := search(text)) is not None:
             # As an exponent, since a product would be rounded: 1.005k is 1005.
             digits, _, exponent = digits.lower().partition("e")
-            digits += f"e{int(exponent or 0) + (power_of(ending[1]) or 0)}"
+            digits += f"e{int(exponent or 0) + (power_of(ending[1], ending[2] or '') or 0)}"
         return convert(digits)
 
     def read(text: str) -> Any:

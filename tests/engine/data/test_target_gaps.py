@@ -39,7 +39,10 @@ def test_rows_without_a_target_are_left_out_with_consent_and_counted(tmp_path: P
     file = read(tmp_path, table({4, 9}), rows_without_target="leave_out")
     profile = Profile.model_validate(file.profile)
     assert (profile.rows, profile.rows_without_target) == (28, 2)
-    assert profile.findings[0] == "2 rows without a value of the target 'price' were left out."
+    assert profile.findings[0] == (
+        "2 rows without a value of the target 'price' were left out. The other sentences count rows "
+        "without them."
+    )
     loaded = load_dataset(file, present(spec_of("prices").data))
     assert len(loaded.x) == 28 and np.isfinite(loaded.y).all()
     assert 4 not in present(loaded.table).columns["a"][:].tolist()

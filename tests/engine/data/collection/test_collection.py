@@ -22,8 +22,10 @@ from tests.engine.data.collection import (
     headers,
     identifiers,
     labels,
+    magnitudes,
     numbers,
     quotes,
+    sentinels,
     times,
 )
 from tests.engine.data.collection.case import TableCase
@@ -42,8 +44,10 @@ MODULES = (
     headers,
     identifiers,
     labels,
+    magnitudes,
     numbers,
     quotes,
+    sentinels,
     times,
 )
 CASES: tuple[TableCase, ...] = tuple(case for module in MODULES for case in module.CASES)

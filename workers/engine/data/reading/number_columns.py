@@ -50,6 +50,7 @@ class NumberTexts:
         request: the rules that a person has stated for it.
         decimal: the file's decimal sign.
         is_target: whether it is the target.
+        is_other_offered: whether the reading by the other decimal sign is offered.
     """
 
     def __init__(
@@ -60,9 +61,11 @@ class NumberTexts:
         decimal: DecimalSign,
         *,
         is_target: bool = False,
+        is_other_offered: bool = False,
     ) -> None:
         self._name, self._texts, self._request, self._decimal = name, texts, request, decimal
         self._is_target = is_target
+        self._offered: DecimalSign = "." if is_other_offered else decimal
         # Stated words are empty texts by now. Of those, a form of numbers may be one: 123 has the form 999.
         self._is_gap = partial(is_gap, stated=None if request.gap_words is None else ())
 
@@ -237,7 +240,7 @@ class NumberTexts:
         """Return offers for the other readings of texts that are numbers."""
         if self._request.number_format is not None:
             return ()
-        other = other_reading(seen, form, self._decimal)
+        other = other_reading(seen, form, self._offered)
         marks = () if other is None else self._with_other_marks(form, other)
         return (*self._other_endings(seen, form, has_marks=bool(marks)), *marks)
 
@@ -280,14 +283,14 @@ class NumberTexts:
         marked = seen.rows - seen.unscaled
         number = read_number(text, form)
         finding = (
-            f"{marked:,} of {seen.rows:,} numbers are written with {named_endings(endings)}, which multiplies "
-            f"them: {text!r} is read as {number:.15g}."
+            f"{marked:,} of {seen.rows:,} numbers are written with {named_endings(endings)}, which "
+            f"multiplies them: {text!r} is read as {number:.15g}."
         )
         words = self._offer_words(finding)
         if len(endings) > 1:
             return (words,)
         other = form.model_copy(update={"magnitudes": False, "unit": endings[0]})
-        return (self._offer_format(finding, text, other), words)
+        return (*self._offer_format(finding, text, other), words)
 
     def _with_magnitudes(self, form: NumberFormat) -> tuple[Offer, ...]:
         """Return the offer to read a unit such as k, behind all numbers, as one that multiplies them."""
@@ -298,18 +301,23 @@ class NumberTexts:
         finding = (
             f"{form.unit!r} is read as a unit, so {text!r} is {number:.15g}; it may multiply the numbers."
         )
-        return (self._offer_format(finding, text, other),)
+        return self._offer_format(finding, text, other)
 
     def _with_ending(self, *endings: str) -> str:
         """Return the first text with an ending, and perhaps a currency behind it."""
         found = self._texts.first(lambda text: bool(look_at([(text, 1)]).units.keys() & {*endings}))
         return found[0].strip()
 
-    def _offer_format(self, finding: str, text: str, other: NumberFormat) -> Offer:
-        return Offer(
-            finding=f"Column {self._name!r}: {finding}",
-            label=f"Read {text!r} as {read_number(text, other):.15g}",
-            change=ColumnRequest(name=self._name, number_format=other),
+    def _offer_format(self, finding: str, text: str, other: NumberFormat) -> tuple[Offer, ...]:
+        """Return the offer of another format; none if a text such as 12 k€ is no number in it."""
+        if (number := read_number(text, other)) is None:
+            return ()
+        return (
+            Offer(
+                finding=f"Column {self._name!r}: {finding}",
+                label=f"Read {text!r} as {number:.15g}",
+                change=ColumnRequest(name=self._name, number_format=other),
+            ),
         )
 
     def _offer_words(self, finding: str) -> Offer:

@@ -58,6 +58,7 @@ DIGITS_OF_GROUP = 3
 _PATTERNS = {signs: re.compile(core_pattern(*signs)) for signs in FORMATS["."]}
 _NINES = str.maketrans("0123456789", "9" * 10)
 _ONE_GROUP = re.compile(r"(?!0)[0-9]{1,3}(?P<mark>[.,])[0-9]{3}")
+_DECIMALS = re.compile(r",[0-9]{1,2}$")
 _SHORT_DECIMAL = re.compile(r"(?!0,)[0-9]+,[0-9]")
 
 
@@ -162,13 +163,17 @@ def format_of(seen: Seen, decimal: DecimalSign) -> NumberFormat | None:
 def has_magnitudes(seen: Seen) -> bool:
     """Return whether endings such as k and M multiply the numbers before them.
 
-    They do if there are several, and beside numbers without one: 45k and 52000. One ending behind all numbers
-    may be a unit, as 64 M and 5G, and so are metres.
+    They do if there are several, beside a currency, and beside numbers without one: 45k and 52000. One ending
+    behind all numbers may be a unit, as 64 M and 5G, and so are metres.
     """
     powers = {power_of(unit) for unit in seen.units}
     if not powers or None in powers:
         return False
-    return len(powers) > 1 or (seen.unscaled > 0 and not UNITS_TOO.issuperset(seen.units))
+    return (
+        len(powers) > 1
+        or bool(seen.currencies)
+        or (seen.unscaled > 0 and not UNITS_TOO.issuperset(seen.units))
+    )
 
 
 def _has_points_between_thousands(seen: Seen) -> bool:
@@ -241,6 +246,18 @@ def other_reading(seen: Seen, form: NumberFormat, decimal: DecimalSign) -> Numbe
     if form.thousands == mark:
         signs = {"decimal": "." if mark == "." else ",", "thousands": ""}
     return form.model_copy(update=signs)
+
+
+def has_decimal_commas(texts: Iterable[str]) -> bool:
+    """Return whether the first texts of a column surely are numbers with decimal commas, such as 97,98 €."""
+    present = [text for text in texts if text.strip()]
+    seen = look_at((text, 1) for text in present)
+    if not seen.rows or seen.rows < NEARLY_ALL * len(present):
+        return False
+    form = format_of(seen, ".")
+    if form is None or form.decimal != "," or not is_certain(seen, form, "."):
+        return False
+    return any(_DECIMALS.search(core) for core in seen.cores)
 
 
 def has_both_signs(seen: Seen, rows: int) -> bool:
