@@ -181,6 +181,11 @@ def _has_end(word: str) -> bool:
     return word.endswith("id") or not _names_a_time([word])
 
 
+def _is_surely_named(name: str) -> bool:
+    """Return whether a name is no abbreviation, which a column keeps as the only feature of a table."""
+    return not _words(name)[-1].endswith("nr")
+
+
 def _names_a_time(words: list[str]) -> bool:
     """Return whether a word is that of a time, also in one such as `weeknumber`."""
     ends = (_ENDS.fullmatch(word) for word in words)
@@ -250,12 +255,9 @@ def _judge_texts(words: _Counted) -> Judgement:
     """Return whether texts of several words are codes, such as card numbers, and all differ."""
     if words.rows < MIN_ROWS or words.different < max(MIN_ROWS, MIN_DIFFERENT * words.known):
         return NO_IDENTIFIER
-    form = form_of_codes(words.head[:SHOWING].tolist())
-    return (
-        NO_IDENTIFIER
-        if form is None
-        else Judgement(f"{_mostly_different(words.different, words.known)} by {form}")
-    )
+    if (form := form_of_codes(words.head[:SHOWING].tolist())) is None:
+        return NO_IDENTIFIER
+    return Judgement(f"{_mostly_different(words.different, words.known)} by {form}", is_named=False)
 
 
 def _mostly_different(different: int, known: int) -> str:
@@ -277,9 +279,9 @@ def _judge_numbers(name: str, present: Array, *, is_named: bool, is_integer: boo
     rows, different = len(present), len(ordered)
     if is_named:
         if different == rows:
-            return Judgement(IN_EVERY_ROW)
+            return Judgement(IN_EVERY_ROW, is_named=_is_surely_named(name))
         if different >= MIN_DIFFERENT * rows:
-            return Judgement(_mostly_different(different, rows))
+            return Judgement(_mostly_different(different, rows), is_named=_is_surely_named(name))
         if different > MIN_GROUPS and _names_things(name):
             doubt = (
                 f"its name is that of an identifier, and {rows:,} rows have {different:,} different values"

@@ -89,7 +89,7 @@ class NumberTexts:
             return self._typed(None, findings=self._mixed(seen), offers=self._nearly(numbers, form))
         if were_rounded(self._texts.values, numbers.values):
             return self._typed(None)
-        has_classes = self._is_target and form.unit and self._has_few_values()
+        has_classes = self._is_target and (form.unit or form.magnitudes) and self._has_few_values()
         if has_classes or not is_certain(seen, form, self._decimal):
             return self._typed(None, offers=(self._uncertain(form, head[0]),))
         values = self._texts.spread(numbers.values)
@@ -280,7 +280,7 @@ class NumberTexts:
         """Return the offers to read endings that multiply as a unit or as words."""
         endings = [unit for unit, _ in seen.units.most_common()]
         text = self._with_ending(*endings)
-        marked = seen.rows - seen.unscaled
+        marked = seen.scaled.total()
         number = read_number(text, form)
         finding = (
             f"{marked:,} of {seen.rows:,} numbers are written with {named_endings(endings)}, which "

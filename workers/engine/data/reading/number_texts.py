@@ -74,8 +74,8 @@ class Seen(NamedTuple):
     minus_behind: int = 0
     bare: int = 0
     """Rows without a unit and without a currency."""
-    unscaled: int = 0
-    """Rows without a magnitude such as k."""
+    scaled: Counter[str] = Counter()
+    """The digits and marks before a magnitude such as k."""
 
 
 def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
@@ -85,6 +85,7 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
     suffixes: Counter[str] = Counter()
     with_blank: Counter[int] = Counter()
     scales: Counter[str] = Counter()
+    scaled: Counter[str] = Counter()
     rows = parentheses = minus_behind = bare = 0
     fullmatch = PARTS.fullmatch
     for text, count in counted:
@@ -103,6 +104,8 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
             suffixes[suffix] += count
         if scale is not None:
             scales[scale] += count
+        if power_of(scale or suffix or "") is not None:
+            scaled[core[:1] + core[1:].translate(_NINES)] += count
         bare += count * (prefix is None and suffix is None)
         if closed and (opened or inside):
             parentheses += count
@@ -113,8 +116,7 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
     units = Counter({suffix: count for suffix, count in suffixes.items() if not _is_currency(suffix)})
     currencies = prefixes + (suffixes - units)
     units += scales
-    unscaled = rows - sum(count for unit, count in units.items() if power_of(unit) is not None)
-    return Seen(rows, cores, currencies, units, parentheses, with_blank, minus_behind, bare, unscaled)
+    return Seen(rows, cores, currencies, units, parentheses, with_blank, minus_behind, bare, scaled)
 
 
 def _is_currency(text: str) -> bool:
@@ -169,11 +171,9 @@ def has_magnitudes(seen: Seen) -> bool:
     powers = {power_of(unit) for unit in seen.units}
     if not powers or None in powers:
         return False
-    return (
-        len(powers) > 1
-        or bool(seen.currencies)
-        or (seen.unscaled > 0 and not UNITS_TOO.issuperset(seen.units))
-    )
+    if len(powers) > 1 or seen.currencies:
+        return True
+    return seen.scaled.total() < seen.rows and not UNITS_TOO.issuperset(seen.units)
 
 
 def _has_points_between_thousands(seen: Seen) -> bool:
@@ -181,13 +181,12 @@ def _has_points_between_thousands(seen: Seen) -> bool:
 
     Decimals without their last zeros would have one or two digits too.
     """
-    has_group = False
-    for core in seen.cores:
-        match = _ONE_GROUP.fullmatch(core)
-        if match is None and not core.isdigit():
-            return False
-        has_group |= match is not None and match["mark"] == "."
-    return has_group and any(core.isdigit() and len(core) >= DIGITS_OF_GROUP for core in seen.cores)
+    # In 1.234k, the point precedes decimals.
+    plain = [core for core, count in seen.cores.items() if count > seen.scaled[core]]
+    if not all(core.isdigit() or _ONE_GROUP.fullmatch(core) for core in seen.cores):
+        return False
+    has_group = any("." in core for core in plain)
+    return has_group and any(core.isdigit() and len(core) >= DIGITS_OF_GROUP for core in plain)
 
 
 def sign_of(text: str) -> DecimalSign | None:
