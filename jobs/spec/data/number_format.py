@@ -53,12 +53,20 @@ class NumberFormat(Frozen):
         description="endings such as k, M and bn multiply: 45k is 45000, and 1.5M is 1500000",
     )
 
+    hundredths: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,
+        description="a percent sign divides by 100, since the others are shares: 12 % is 0.12",
+    )
+
     @model_validator(mode="after")
     def _has_two_signs(self) -> Self:
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands are both {self.decimal!r}; choose two different signs")
         if self.percent and self.unit:
             raise ValueError(f"numbers have the unit {self.unit!r} or a percent sign, not both")
+        if self.hundredths and not self.percent:
+            raise ValueError("hundredths belongs to percent = true")
         if self.magnitudes and (self.percent or self.unit):
             raise ValueError("numbers with magnitudes such as k have no unit and no percent sign")
         return self
@@ -135,6 +143,12 @@ def numbers_among(words: tuple[str, ...], form: NumberFormat) -> tuple[float, ..
     return tuple(found)
 
 
+def _multiplied(digits: str, power: int) -> str:
+    """Return a number times a power of ten, by its exponent: a product of 1.005 would be rounded."""
+    digits, _, exponent = digits.lower().partition("e")
+    return f"{digits}e{int(exponent or 0) + power}"
+
+
 @lru_cache(maxsize=4096)
 def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Callable[[str], Any]:
     """Return the function that reads a text in a format; see `read_number`.
@@ -152,9 +166,9 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
         if decimal == ",":
             digits = digits.replace(",", ".")
         if search is not None and (ending := search(text)) is not None:
-            # As an exponent, since a product would be rounded: 1.005k is 1005.
-            digits, _, exponent = digits.lower().partition("e")
-            digits += f"e{int(exponent or 0) + (power_of(ending[1], ending[2] or '') or 0)}"
+            return convert(_multiplied(digits, power_of(ending[1], ending[2] or "") or 0))
+        if form.hundredths and "%" in text:
+            return convert(_multiplied(digits, -2))
         return convert(digits)
 
     def read(text: str) -> Any:

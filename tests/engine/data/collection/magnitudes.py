@@ -64,10 +64,42 @@ MAGNITUDES = (
         findings=("'45k' is read as 45000", "'52.000' is read as 52000.0"),
     ),
     column_of(
+        "only_amounts_with_k.csv",
+        ["$80k", "$18k", "$4k"],
+        columns={"x": ExpectedColumn("number", values=(80e3, 18e3, 4e3))},
+        offers=(("x", format_of(currency="$", unit="k")),),
+    ),
+    column_of(
+        "thousands_of_accountants.csv",
+        ["12 T€", "900 €", "3 T€"],
+        columns={"x": ExpectedColumn("number", values=(12e3, 900.0, 3e3))},
+    ),
+    column_of(
+        "crores.csv",
+        ["₹5 Cr", "₹3 lakh", "₹900"],
+        columns={"x": ExpectedColumn("number", values=(5e7, 3e5, 900.0))},
+    ),
+    column_of(
+        "magnitudes_of_other_scripts.csv",
+        ["1,5 млн", "300 тыс."],
+        columns={"x": ExpectedColumn("number", values=(1.5e6, 3e5))},
+    ),
+    column_of(
+        "decimals_before_k.csv",
+        ["1.234k", "500", "2.345k"],
+        columns={"x": ExpectedColumn("number", values=(1234.0, 500.0, 2345.0))},
+    ),
+    column_of(
+        "bands_of_prices.csv",
+        ["45k", "60k", "500"] * 4,
+        columns={"x": ExpectedColumn("category", "target")},
+        target="x",
+    ),
+    column_of(
         "only_thousands.csv",
         ["80k", "18k", "4k"],
         columns={"x": ExpectedColumn("number", values=(80.0, 18.0, 4.0))},
-        findings=("'k' is read as a unit, so '80k' is 80; it may multiply numbers",),
+        findings=("'k' is read as a unit, so '80k' is 80; it may multiply the numbers",),
         offers=(("x", {"type": "category"}), ("x", format_of(magnitudes=True))),
     ),
     column_of(
@@ -91,6 +123,22 @@ MAGNITUDES = (
         requests=(ColumnRequest(name="x", type="number"),),
         findings=("'45k' is read as 45000",),
     ),
+)
+SHARES = (
+    column_of(
+        "percents_beside_shares.csv",
+        ["54%", "0.42", "86 %", "1"],
+        columns={"x": ExpectedColumn("number", values=(0.54, 0.42, 0.86, 1.0))},
+        findings=("the others are from 0 to 1, so '54%' is read as 0.54",),
+        offers=(("x", format_of(percent=True)), ("x", {"type": "category"})),
+    ),
+    column_of(
+        "percents_beside_numbers.csv",
+        ["54%", "0.42", "12"],
+        columns={"x": ExpectedColumn("number", values=(54.0, 0.42, 12.0))},
+        findings=("1 of 3 numbers are written with '%', and the others without",),
+    ),
+    numbers_of("percents_beside_zero.csv", ["54%", "0", "12%"], 54.0, 0.0, 12.0),
 )
 MARKS = (
     column_of(
@@ -126,4 +174,4 @@ MARKS = (
         findings=("decimal commas and with decimal points, such as '1.955,16' and '3,105.74'",),
     ),
 )
-CASES: tuple[TableCase, ...] = (*MAGNITUDES, *MARKS)
+CASES: tuple[TableCase, ...] = (*MAGNITUDES, *SHARES, *MARKS)

@@ -1,4 +1,4 @@
-"""Numbers that stand for a missing value, and words for true and false."""
+"""Numbers in the place of missing values, words for true and false, and codes of several parts."""
 
 import io
 
@@ -82,10 +82,10 @@ BOOLEANS = (
         source="parquet",
     ),
 )
-CARDS = [f"{1000 + number} {2000 + 7 * number} {9999 - number} {3000 + number}" for number in range(30)]
-IBANS = [f"DE{10 + number} {1000 + 11 * number} {5000 + number}" for number in range(30)]
-PHONES = [f"+1 (555) {100 + 7 * number}-{1000 + 31 * number}" for number in range(30)]
-SLASHES = [f"0{200 + 7 * number}/{100000 + 31 * number}" for number in range(30)]
+CARDS = [f"{1000 + number} {2000 + 7 * number} {9999 - number} {3000 + number}" for number in range(60)]
+IBANS = [f"DE{10 + number} {1000 + 11 * number} {5000 + number}" for number in range(60)]
+PHONES = [f"+1 (555) {100 + 7 * number}-{1000 + 31 * number}" for number in range(60)]
+SLASHES = [f"0{200 + 7 * number}/{100000 + 31 * number}" for number in range(60)]
 TEXTS = [f"the {number} good and {number * 7} bad" for number in range(60)]
 
 

@@ -248,14 +248,17 @@ class NumberTexts:
         """Return offers for the other readings of what is behind or before the digits."""
         if form.magnitudes:
             return self._without_magnitudes(seen, form)
+        if form.hundredths:
+            return self._without_hundredths(seen, form)
         if form.minus_behind and self._request.type is None:
             example = self._texts.first(lambda text: "-" in plain_characters(text)[1:])[0]
             finding = f"numbers with a minus behind them, such as {example!r}, are negative."
             return (self._offer_words(finding),)
         if (form.unit or form.percent or form.currency) and seen.bare:
             mark = form.unit or form.currency or "%"
+            bare = seen.bare.total()
             marked = seen.units["%"] if form.percent else seen.units[mark] or seen.currencies[mark]
-            others = "the others" if marked + seen.bare == seen.rows else f"{seen.bare:,}"
+            others = "the others" if marked + bare == seen.rows else f"{bare:,}"
             return (
                 self._offer_words(
                     f"{marked:,} of {seen.rows:,} numbers are written with {mark!r}, and {others} without; "
@@ -291,6 +294,16 @@ class NumberTexts:
             return (words,)
         other = form.model_copy(update={"magnitudes": False, "unit": endings[0]})
         return (*self._offer_format(finding, text, other), words)
+
+    def _without_hundredths(self, seen: Seen, form: NumberFormat) -> tuple[Offer, ...]:
+        """Return the offers to read percents beside shares such as 0.42 as the numbers before the sign."""
+        text = self._with_ending("%")
+        finding = (
+            f"{seen.units['%']:,} of {seen.rows:,} numbers are written with '%', and the others are from 0 "
+            f"to 1, so {text!r} is read as {read_number(text, form):.15g}."
+        )
+        other = form.model_copy(update={"hundredths": False})
+        return (*self._offer_format(finding, text, other), self._offer_words(finding))
 
     def _with_magnitudes(self, form: NumberFormat) -> tuple[Offer, ...]:
         """Return the offer to read a unit such as k, behind all numbers, as one that multiplies them."""

@@ -58,6 +58,8 @@ DIGITS_OF_GROUP = 3
 _PATTERNS = {signs: re.compile(core_pattern(*signs)) for signs in FORMATS["."]}
 _NINES = str.maketrans("0123456789", "9" * 10)
 _ONE_GROUP = re.compile(r"(?!0)[0-9]{1,3}(?P<mark>[.,])[0-9]{3}")
+_SHARE = re.compile(r"0|1|0?[.,][0-9]+")
+"""A number from 0 to 1."""
 _DECIMALS = re.compile(r",[0-9]{1,2}$")
 _SHORT_DECIMAL = re.compile(r"(?!0,)[0-9]+,[0-9]")
 
@@ -72,8 +74,8 @@ class Seen(NamedTuple):
     parentheses: int
     with_blank: Counter[int]
     minus_behind: int = 0
-    bare: int = 0
-    """Rows without a unit and without a currency."""
+    bare: Counter[str] = Counter()
+    """The digits and marks of numbers without a unit and without a currency."""
     scaled: Counter[str] = Counter()
     """The digits and marks before a magnitude such as k."""
 
@@ -86,7 +88,8 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
     with_blank: Counter[int] = Counter()
     scales: Counter[str] = Counter()
     scaled: Counter[str] = Counter()
-    rows = parentheses = minus_behind = bare = 0
+    bare: Counter[str] = Counter()
+    rows = parentheses = minus_behind = 0
     fullmatch = PARTS.fullmatch
     for text, count in counted:
         match = fullmatch(plain_characters(text)) if len(text) <= LONGEST else None
@@ -106,7 +109,8 @@ def look_at(counted: Iterable[tuple[str, int]]) -> Seen:
             scales[scale] += count
         if power_of(scale or suffix or "") is not None:
             scaled[core[:1] + core[1:].translate(_NINES)] += count
-        bare += count * (prefix is None and suffix is None)
+        if prefix is None and suffix is None:
+            bare[core[:1] + core[1:].translate(_NINES)] += count
         if closed and (opened or inside):
             parentheses += count
         if minus:
@@ -155,11 +159,18 @@ def format_of(seen: Seen, decimal: DecimalSign) -> NumberFormat | None:
         unit="" if unit == "%" else unit,
         percent=unit == "%",
         magnitudes=magnitudes,
+        hundredths=unit == "%" and _are_shares(seen.bare),
         # Only some amounts are negative.
         parentheses=0 < seen.parentheses < seen.rows,
         # Among whole numbers, 2- may be a grade.
         minus_behind=seen.minus_behind > 0 and any("." in core or "," in core for core in seen.cores),
     )
+
+
+def _are_shares(cores: Iterable[str]) -> bool:
+    """Return whether numbers are from 0 to 1, and not only these two."""
+    different = {*cores}
+    return bool(different - {"0", "1"}) and all(map(_SHARE.fullmatch, different))
 
 
 def has_magnitudes(seen: Seen) -> bool:
