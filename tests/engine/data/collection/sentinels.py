@@ -26,6 +26,7 @@ def no_gap_of(name: str, texts: list[str]) -> TableCase:
 SENTINELS = (
     gap_of("ages_of_999.csv", [*AGES, "999", "999"], "999"),
     gap_of("ages_of_minus_1.csv", [*AGES, "-1", "-1"], "-1"),
+    gap_of("ratings_of_minus_1.csv", [*"1234512345", "-1", "-1"], "-1"),
     gap_of("ages_of_both.csv", [*AGES, "-1", "-1", "999", "999"], "-1", "999"),
     gap_of("incomes_of_minus_999.csv", [*INCOMES, "-999", "-999"], "-999"),
     gap_of("incomes_of_minus_99.csv", [*INCOMES, "-99", "-99"], "-99"),
@@ -36,6 +37,7 @@ SENTINELS = (
     gap_of("beside_words_for_gaps.csv", [*AGES, "n/a", "-999", "-999"], "n/a", "-999"),
     no_gap_of("percents.csv", [str(number) for number in range(101)]),
     no_gap_of("three_classes.csv", [*"101110"] + ["-1"] * 6),
+    no_gap_of("two_classes.csv", [*"1111"] + ["-1"] * 6),
     no_gap_of("differences.csv", [str(number) for number in range(-30, 1000)]),
     no_gap_of("prices_with_nines.csv", ["9.99", "99.99", "49.99", "199.99", "999.99", "649.99", "799.99"]),
     no_gap_of("prices_below_1000.csv", [str(number) for number in range(99, 1000, 100)] * 2),

@@ -25,8 +25,8 @@ FEW_ROWS = 2
 """A short form, such as 99 and -1, has at least so many rows."""
 LONG = 3
 """Digits of a form that no measured value has by chance."""
-FEWEST_COUNTED = 10
-"""Beside so many different whole numbers from 0 up, -1 is none of them; beside fewer it may be a class."""
+FEWEST_COUNTED, FEWEST_FROM_ONE = 10, 3
+"""Beside so many different whole numbers from 0 up, or from 1 up, -1 is none of them, and no class."""
 _AMONG_WORDS = re.compile(r"-(1|9|99+|88+|77+)|999+")
 _NINES = re.compile(r"-?(9+|8{2,}|7{2,})(\.9+|\.0)?")
 _ENDS = frozenset({-(2.0**31), 2.0**31 - 1, -(2.0**63), 2.0**63, -(2.0**15)})
@@ -131,7 +131,9 @@ def _are_counted(numbers: Array, text: str) -> bool:
     """Return whether numbers are whole, and too many of them differ to be classes beside -1 or -9."""
     if (numbers != np.round(numbers)).any():
         return False
-    return text == "-9" or len(np.unique(numbers)) >= FEWEST_COUNTED
+    # Classes such as -1 and 1, or -1, 0 and 1, are written with it.
+    fewest = FEWEST_COUNTED if numbers.min() == 0 else FEWEST_FROM_ONE
+    return text == "-9" or len(np.unique(numbers)) >= fewest
 
 
 def _text(number: float) -> str:
