@@ -115,3 +115,13 @@ def test_words_are_not_predicted_as_numbers(tmp_path: Path) -> None:
     text = "a,y\n" + "".join(f"{row % 7}.5,{'low' if row % 2 else 'high'}\n" for row in range(30))
     with pytest.raises(BadData, match="no value is a number, row 1 has high"):
         read(tmp_path, text, task="regression")
+
+
+def test_a_row_that_is_left_out_decides_nothing_about_the_others(tmp_path: Path) -> None:
+    rows = "".join(f"{row}.5,{row % 3},{row % 2}\n" for row in range(30))
+    path = csv_file(tmp_path, f"x,z,y\n{rows}sum,9,\n")
+    file = profiled(tmp_path / "version", source="csv", path=path, rows_without_target="leave_out")
+    profile = Profile.model_validate(file.profile)
+    column = next(column for column in profile.columns if column.name == "x")
+    assert (column.type, column.role, column.missing) == ("number", "feature", 0)
+    assert not any("'sum'" in offer.finding for offer in profile.offers)

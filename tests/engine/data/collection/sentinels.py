@@ -5,7 +5,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.columns import ColumnRequest, ColumnType
 from tests.engine.data.collection.case import ExpectedColumn, TableCase, csv_rows
 from tests.engine.data.collection.numbers import column_of
 
@@ -103,7 +103,7 @@ def codes_of(name: str, texts: list[str], reason: str) -> TableCase:
     )
 
 
-def type_of(texts: list[str]) -> str:
+def type_of(texts: list[str]) -> ColumnType:
     return "text" if texts[0].count(" ") > 1 else "category"
 
 
@@ -145,4 +145,23 @@ IDENTIFIERS = (
         offers=(("x", {"role": "id"}),),
     ),
 )
-CASES: tuple[TableCase, ...] = (*SENTINELS, *BOOLEANS, *IDENTIFIERS)
+
+
+def whole_numbers_with_a_gap() -> bytes:
+    """Return a Parquet file whose whole numbers fit into int64, but into no float beside a gap."""
+    file = io.BytesIO()
+    values = [2**60 + 1 + row for row in range(29)]
+    pq.write_table(pa.table({"x": [None, *values], "z": [*range(30)], "y": [0, 1] * 15}), file)
+    return file.getvalue()
+
+
+FILES = (
+    TableCase(
+        "whole_numbers_with_a_gap.parquet",
+        whole_numbers_with_a_gap(),
+        {"x": ExpectedColumn("category", "id")},
+        findings=("which a column of numbers with gaps or other texts does not hold exactly",),
+        source="parquet",
+    ),
+)
+CASES: tuple[TableCase, ...] = (*FILES, *SENTINELS, *BOOLEANS, *IDENTIFIERS)
