@@ -1,4 +1,4 @@
-"""Words for true and false, by which a column that a person calls boolean is read, in requests too."""
+"""Words for true and false, in files and requests, of a column that a person calls boolean."""
 
 _TRUE = "true t yes y on 1 1.0 ja j wahr oui vrai si sí sì sim tak да"
 _FALSE = "false f no n off 0 0.0 nein falsch non faux não nao nie нет"

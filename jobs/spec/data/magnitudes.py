@@ -24,7 +24,7 @@ _THOUSANDS_OF = frozenset({"€", "EUR", "CHF"})
 
 
 def power_of(ending: str, currency: str = "") -> int | None:
-    """Return the power of ten by which an ending multiplies; None for other texts.
+    """Return the power of ten of an ending that multiplies; None for other texts.
 
     Args:
         ending: the text behind the number.

@@ -262,7 +262,7 @@ def _prepared(table: Table, target: str | None, prediction_task: Task | None, ta
         return _prepared_arrays(table, target, prediction_task, task)
     schema, left_out, gaps = with_target(proposed, task.rows_without_target, table)
     if gaps is not None and not isinstance(table, ImageTable):
-        # What a row without a target has, such as the word of a sum, decides nothing about the others.
+        # The values of a row without a target, such as the word of a sum, decide nothing about the others.
         kept = _proposed(without_rows(table, gaps), schema.target, prediction_task, task)
         schema = with_target(kept, task.rows_without_target, table).schema
     column = schema.table.columns[schema.target]

@@ -118,7 +118,7 @@ MAGNITUDES = (
     ),
     column_of(
         "magnitudes_beside_words.csv",
-        ["51000", "45k", "prefer not to say", "60k", "47000"],
+        ["51000", "45k", "not answered", "60k", "47000"],
         columns={"x": ExpectedColumn("number", missing=1, values=(51e3, 45e3, None, 60e3, 47e3))},
         requests=(ColumnRequest(name="x", type="number"),),
         findings=("'45k' is read as 45000",),

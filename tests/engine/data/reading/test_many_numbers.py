@@ -44,5 +44,5 @@ def test_an_ending_multiplies_without_rounding(text: str, number: float | None) 
 
 @pytest.mark.parametrize("fields", [{"magnitudes": True, "unit": "kg"}, {"hundredths": True}])
 def test_endings_that_exclude_each_other_are_refused(fields: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="magnitudes|hundredths"):
+    with pytest.raises(ValueError, match=r"magnitudes|hundredths"):
         NumberFormat.model_validate(fields)

@@ -116,7 +116,8 @@ def judge(name: str, column: Array | Words, kind: ColumnType) -> Judgement:
         kind: its type.
     """
     if isinstance(column, Words):
-        return _judge_words(_counted_words(column)) if kind == "category" else NO_IDENTIFIER
+        by_kind = {"category": _judge_words, "text": _judge_texts}
+        return by_kind[kind](_counted_words(column)) if kind in by_kind else NO_IDENTIFIER
     if len(column) < MIN_ROWS:
         return NO_IDENTIFIER
     if kind == "category":

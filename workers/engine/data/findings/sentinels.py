@@ -1,4 +1,4 @@
-"""Finds numbers that stand for a missing value, such as -999 and 9999, and offers to take them as gaps.
+"""Finds numbers in the place of a missing value, such as -999 and 9999, and offers to take them as gaps.
 
 As a number, such a value makes all others nearly equal. Only the smallest or the largest value of a column
 may be one, and only if it has a usual form and lies outside of all others.
@@ -91,7 +91,7 @@ def _number(text: str) -> float | None:
 
 
 def _sentinels(numbers: Array) -> list[_Sentinel]:
-    """Return the numbers that stand for a gap, of a column without gaps, (rows,)."""
+    """Return the numbers that are written for a gap, of a column without gaps, (rows,)."""
     found: list[_Sentinel] = []
     while len(numbers) and len(found) < MOST_SENTINELS:
         one = next((end for last in (False, True) if (end := _sentinel(numbers, is_last=last))), None)
@@ -103,7 +103,7 @@ def _sentinels(numbers: Array) -> list[_Sentinel]:
 
 
 def _sentinel(numbers: Array, *, is_last: bool) -> _Sentinel | None:
-    """Return the largest or the smallest number if it stands for a gap."""
+    """Return the largest or the smallest number if it is written for a gap."""
     number = numbers.max() if is_last else numbers.min()
     text = _text(float(number))
     digits = sum(map(str.isdigit, text))
@@ -149,7 +149,7 @@ def _offer(name: str, column: ColumnSchema, found: list[_Sentinel], rows: int) -
     taken = "Leave out the rows with" if column.role == "target" else "Take"
     return Offer(
         finding=f"{'Target' if column.role == 'target' else 'Column'} {name!r}: {named} of {rows:,} rows "
-        f"{'is' if is_one else 'are'} {outside}. If {'it stands' if is_one else 'they stand'} for a "
+        f"{'is' if is_one else 'are'} {outside}. If {'it means' if is_one else 'they mean'} a "
         f"missing value, take {'it' if is_one else 'them'} as one; requests are then read in the same way.",
         label=f"{taken} {', '.join(texts)}" + ("" if column.role == "target" else " as missing"),
         change=ColumnRequest(name=name, gap_words=tuple(dict.fromkeys((*stated, *texts)))),

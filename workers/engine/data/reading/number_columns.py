@@ -245,7 +245,7 @@ class NumberTexts:
         return (*self._other_endings(seen, form, has_marks=bool(marks)), *marks)
 
     def _other_endings(self, seen: Seen, form: NumberFormat, *, has_marks: bool) -> tuple[Offer, ...]:
-        """Return offers for the other readings of what is behind or before the digits."""
+        """Return offers for the other readings of the text behind or before the digits."""
         if form.magnitudes:
             return self._without_magnitudes(seen, form)
         if form.hundredths:
