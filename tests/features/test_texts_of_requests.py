@@ -38,6 +38,7 @@ FORMATS = {
     "SAP": NumberFormat(decimal=",", thousands=".", minus_behind=True),
     "kilograms": NumberFormat(unit="kg"),
     "percents": NumberFormat(percent=True),
+    "magnitudes": NumberFormat(thousands=",", currency="$", magnitudes=True),
 }
 GIFTS = ["true", "False", "NA", ""]
 SOURCES = ("csv", "json_lines", "parquet")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jobs.spec.data.boolean_words import boolean_of
 from jobs.spec.data.columns import NUMERIC, ColumnType
 from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of, reads_iso
 from jobs.spec.data.gap_words import is_gap
@@ -75,8 +76,8 @@ class TextRule(NamedTuple):
         if text.strip() in (self.gap_words or ()) or text.strip() in self.misfit_words:
             return None
         has_rule = self.gap_words is not None or self.number_format is not None
-        if kind == "boolean" and has_rule and text.strip().lower() in BOOLEANS:
-            return BOOLEANS[text.strip().lower()]
+        if kind == "boolean" and has_rule and (not text.strip() or boolean_of(text) is not None):
+            return boolean_of(text)
         if self.number_format is None or kind == "date":
             return text
         if is_gap(text, stated=self.gap_words):
@@ -109,8 +110,6 @@ class TextRule(NamedTuple):
 NO_RULE = TextRule()
 INFINITE = frozenset({"inf", "infinity"})
 """Texts in lower case and without a sign that the numbers of a file may have. They are missing values."""
-BOOLEANS = {"true": True, "false": False, "": None}
-"""Texts in lower case."""
 
 
 def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:

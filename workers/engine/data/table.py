@@ -63,6 +63,7 @@ class Table:
         bad_rows: how many rows were left out, because they could not be read.
         gap_words: of number columns in text tables, the words for missing numbers with their rows.
         three_decimals: the number columns in text tables whose numbers all are whole or have three decimals.
+        groups_by_points: such columns that are texts, since another column of the file has decimal commas.
         findings: sentences on how the file was understood.
         index: the columns with the labels of the rows, which the file has without a name.
         renamed: the name in the file and the new one, of each column whose name is not used.
@@ -75,6 +76,7 @@ class Table:
     bad_rows: int = 0
     gap_words: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
     three_decimals: frozenset[str] = frozenset()
+    groups_by_points: frozenset[str] = frozenset()
     findings: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()

@@ -16,17 +16,21 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def with_plain_columns(table: Any) -> Any:
-    """Return an Arrow table with texts for bytes, and seconds for durations.
+    """Return an Arrow table with texts for bytes and for booleans with gaps, and seconds for durations.
 
     Bytes that are no UTF-8 become hexadecimal digits.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     changed = []
     for place, field in enumerate(table.schema):
         column = table.column(place)
         if pa.types.is_duration(field.type):
             plain = _seconds(column)
+        elif pa.types.is_boolean(field.type) and column.null_count:
+            # pandas would make the numbers 1 and 0 of them.
+            plain = pc.cast(column, pa.large_string())
         elif _has_bytes(field.type):
             plain = _texts_of(column)
         else:

@@ -75,7 +75,9 @@ def _read_texts(
     original = texts
     if request.gap_words is not None:
         texts = texts.without(request.gap_words)
-    numbers = NumberTexts(name, texts, request, sign, is_target=is_target)
+    has_groups = name in table.groups_by_points
+    decimal: DecimalSign = "," if has_groups else sign
+    numbers = NumberTexts(name, texts, request, decimal, is_target=is_target, is_other_offered=has_groups)
     kind = _stated_type(request)
     if kind in ("number", "integer"):
         return numbers.requested(kind)

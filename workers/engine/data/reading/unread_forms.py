@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from jobs.spec.data.dates.names import MONTHS
+from workers.engine.data.reading.codes import are_telephone_numbers
 
 MIN_SHARE = 0.9
 """So many of the first values have a form that is named."""
@@ -164,6 +165,8 @@ def name_form(texts: Sequence[str]) -> str | None:
     Returns:
         The end of a sentence; None for other words.
     """
+    if are_telephone_numbers(texts):
+        return None
     stripped = (text.strip() for text in texts)
     short = [text for text in stripped if len(text) <= MAX_CHARACTERS and any(map(str.isnumeric, text))]
     for form in _FORMS:
