@@ -9,6 +9,9 @@ from workers.code_reader.modules import Module, constant, list_of_names, printab
 from workers.code_reader.script_arguments.argparse_parsers import PARSER, CommandChoice, Parsers
 from workers.code_reader.script_arguments.argument_choices import choices_of, value_of
 from workers.code_reader.script_arguments.argument_words import words_of
+from workers.code_reader.script_arguments.dataclass_fields import DataClasses
+from workers.code_reader.script_arguments.loop_items import LoopItems
+from workers.code_reader.script_arguments.loop_turns import LoopTurns
 from workers.code_reader.script_arguments.parser_names import method_of
 
 PARSE = ("parse_args", "parse_known_args")
@@ -59,14 +62,19 @@ def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared 
         return None
     arguments = [_command(choice, owner, parsers) for choice in parsers.choices for owner in choice.owners]
     dynamic: list[int] = []
+    turns = LoopTurns(module, parsers.names, LoopItems(module, parsers.names, DataClasses(module, modules)))
     for call in added:
-        if _action_name(module, call) in NOT_GIVEN:
-            continue
-        argument, commands = _argument(module, call, parsers, modules), parsers.commands_of(call)
-        if argument is None or commands is None:
+        commands, filled = parsers.commands_of(call), turns.calls(call)
+        several = [
+            _argument(module, each, parsers, modules)
+            for each in filled or ()
+            if _action_name(module, each) not in NOT_GIVEN
+        ]
+        known = [each for each in several if each is not None]
+        if filled is None or len(known) < len(several) or commands is None:
             dynamic.append(call.lineno)
         else:
-            arguments += [argument.model_copy(update={"command": command}) for command in commands]
+            arguments += [each.model_copy(update={"command": name}) for each in known for name in commands]
     return _declared(calls, arguments, dynamic)
 
 
