@@ -36,6 +36,7 @@ def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None
         arguments=declared.arguments,
         note=declared.note,
         given_as=declared.given_as,
+        ignores_others=declared.ignores_others,
     )
 
 

@@ -45,11 +45,19 @@ COMMAND = "command"
 
 @dataclass(frozen=True)
 class Declared:
-    """The arguments that a script declares, a note about those that are not known, and how they are given."""
+    """The arguments that a script declares.
+
+    Attributes:
+        arguments: those that are known.
+        note: a sentence about others.
+        given_as: how others are given.
+        ignores_others: whether it passes over those that it does not declare.
+    """
 
     arguments: list[CodeArgument]
     note: str = ""
     given_as: GivenAs = "--name value"
+    ignores_others: bool = False
 
 
 def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared | None:
@@ -90,8 +98,9 @@ def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: lis
         notes.append(
             f"Only running the script shows the arguments of {lines}{more}: add them by hand in the form."
         )
-    if any(method_of(call) == "parse_known_args" for call in calls):
-        notes.append("It accepts further arguments.")
+    ignores_others = any(method_of(call) == "parse_known_args" for call in calls)
+    if ignores_others:
+        notes.append("It passes over arguments that it does not declare (parse_known_args).")
     parsers = [call for call in calls if method_of(call) == PARSER]
     # One without help is a parent of others.
     if sum(constant(_keywords(call).get("add_help")) is not False for call in parsers) > 1:
@@ -100,7 +109,7 @@ def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: lis
             each.model_copy(update={"default": "None"}) if each.default is None else each
             for each in arguments
         ]
-    return Declared(arguments, " ".join(notes))
+    return Declared(arguments, " ".join(notes), ignores_others=ignores_others)
 
 
 def _command(choice: CommandChoice, owner: str | None, parsers: Parsers) -> CodeArgument:

@@ -68,14 +68,14 @@ class _Folder(ast.NodeTransformer):
     def __init__(self, meanings: Meanings) -> None:
         self._meanings = meanings
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         value = self._meanings.get(node.id)
         return copy.deepcopy(value) if isinstance(value, ast.expr) else node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return node
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         holder = node.value
         field = self._meanings.get(holder.id) if isinstance(holder, ast.Name) else None
         if isinstance(field, ClassField):
@@ -85,33 +85,33 @@ class _Folder(ast.NodeTransformer):
             return ast.Constant(node.value.id)
         return node
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         return _computed(node, _call_value)
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:  # noqa: N802
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
         return _computed(node, _operation_value)
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:  # noqa: N802
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
         self.generic_visit(node)
         return _computed(node, _joined_value)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         return _item(node.value, node.slice) or node
 
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
         return _computed(node, _comparison_value)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
         if isinstance(node.op, ast.Not):
             return _computed(node, lambda each: not value_in(each.operand))
         return node
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         self.generic_visit(node)
         stops = isinstance(node.op, ast.Or)
         for place, part in enumerate(node.values):
@@ -122,7 +122,7 @@ class _Folder(ast.NodeTransformer):
                 return node
         return node
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         self.generic_visit(node)
         try:
             return node.body if value_in(node.test) else node.orelse

@@ -57,7 +57,8 @@ class LoopItems:
             items = self.of(node.args[0], meanings, steps + 1)
             return [[ast.Constant(begins + place), item] for place, item in enumerate(items)]
         if name == "zip" and node.args:
-            return [[*row] for row in zip(*(self.of(e, meanings, steps + 1) for e in node.args), strict=False)]
+            several = [self.of(each, meanings, steps + 1) for each in node.args]
+            return [[*row] for row in zip(*several, strict=False)]
         if name in COPIES and len(node.args) == 1:
             return self.of(node.args[0], meanings, steps + 1)
         if isinstance(node.func, ast.Attribute) and method in ("items", "keys", "values") and not node.args:
@@ -99,15 +100,13 @@ class LoopItems:
             return self.pairs(known, meanings, steps + 1)
         raise NotComputed
 
-    def _pairs_of_call(
-        self, node: ast.Call, meanings: Meanings, steps: int
-    ) -> list[tuple[ast.expr, Item]]:
+    def _pairs_of_call(self, node: ast.Call, meanings: Meanings, steps: int) -> list[tuple[ast.expr, Item]]:
         name = self._module.full_name(node.func)
         if name == "dict" and len(node.args) <= 1:
             pairs = self.pairs(node.args[0], meanings, steps + 1) if node.args else []
-            named = [(ast.Constant(each.arg), fold(each.value, meanings)) for each in node.keywords if each.arg]
-            if len(named) < len(node.keywords):
+            if any(each.arg is None for each in node.keywords):
                 raise NotComputed
+            named = [(ast.Constant(each.arg), fold(each.value, meanings)) for each in node.keywords]
             return _last_of_each([*pairs, *named])
         if name in VALUES_OF_FIELDS and len(node.args) == 1:
             return self._values(node.args[0], meanings)
@@ -190,6 +189,8 @@ def _changed_names(module: Module) -> set[str]:
             changed.add(ast.unparse(node.value))
         elif isinstance(node, ast.AugAssign):
             changed.add(ast.unparse(node.target))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES
+        ):
             changed.add(ast.unparse(node.func.value))
     return changed

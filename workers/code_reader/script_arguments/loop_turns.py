@@ -31,9 +31,7 @@ class LoopTurns:
         self._module, self._names, self._items = module, names, items
         nodes = list(ast.walk(module.tree))
         self._loops = [node for node in nodes if isinstance(node, ast.For)]
-        self._functions = [
-            node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        ]
+        self._functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
     def calls(self, call: ast.Call, steps: int = 0) -> list[ast.Call] | None:
         """Return the calls that a call makes; None if only running the script shows them."""
@@ -69,9 +67,7 @@ class LoopTurns:
     def _sites(self, function: Function) -> list[ast.Call]:
         return [each for each in self._names.calls if method_of(each) == function.name]
 
-    def _execute(
-        self, body: Sequence[ast.stmt], turn: Turn, wanted: ast.Call, found: list[ast.Call]
-    ) -> str:
+    def _execute(self, body: Sequence[ast.stmt], turn: Turn, wanted: ast.Call, found: list[ast.Call]) -> str:
         """Execute the statements of a turn; return the word that ends it, or an empty text."""
         for node in body:
             if isinstance(node, ast.If):
@@ -128,9 +124,7 @@ class LoopTurns:
             for each in filled.args
             for part in (self._parts(each.value, turn) if isinstance(each, ast.Starred) else [each])
         ]
-        filled.keywords = [
-            keyword for each in call.keywords for keyword in self._keywords(each, turn)
-        ]
+        filled.keywords = [keyword for each in call.keywords for keyword in self._keywords(each, turn)]
         return filled
 
     def _parts(self, node: ast.expr, turn: Turn) -> list[ast.expr]:
@@ -201,9 +195,7 @@ def _given(site: ast.Call, function: Function) -> Turn:
     names = function_parameters(function)
     known = {name: argument_of(site, function, name) for name in names}
     return {
-        name: fold(value, {})
-        for name, value in (_defaults(function) | known).items()
-        if value is not None
+        name: fold(value, {}) for name, value in (_defaults(function) | known).items() if value is not None
     }
 
 
