@@ -299,7 +299,8 @@ def test_an_argument_may_be_declared_through_a_name_for_the_method(tmp_path: Pat
 @pytest.mark.parametrize(
     "declared",
     [
-        'for name in json.loads(\'["shuffle", "cache"]\'):\n    parser.add_argument("--" + name, action="store_false")\n',
+        'for name in json.loads(\'["shuffle", "cache"]\'):\n'
+        '    parser.add_argument("--" + name, action="store_false")\n',
         "import optparse\nparser = optparse.OptionParser()\n"
         'parser.add_option("--shuffle", action="store_false", default=True)\n',
     ],
