@@ -241,7 +241,7 @@ def choices_in(source: str | None) -> list[Any] | range:
 
 def describe_choices(choices: Sequence[Any]) -> str:
     """Return choices for a sentence."""
-    if isinstance(choices, range) and len(choices) > MAX_CHOICES_SHOWN:
+    if len(choices) > MAX_CHOICES_SHOWN:
         return f"one of {choices[0]}, {choices[1]}, …, {choices[-1]}"
     return f"one of {', '.join(map(str, choices))}"
 
