@@ -82,7 +82,9 @@ def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared 
         if filled is None or len(known) < len(several) or commands is None:
             dynamic.append(call.lineno)
         else:
-            arguments += [each.model_copy(update={"command": name}) for each in known for name in commands]
+            added_here = [each.model_copy(update={"command": name}) for each in known for name in commands]
+            # A loop over commands adds each of them once.
+            arguments += [each for n, each in enumerate(added_here) if each not in added_here[:n]]
     return _declared(calls, arguments, dynamic)
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from workers.code_reader.modules import Module
 from workers.code_reader.script_arguments.dataclass_fields import ClassField
@@ -181,9 +181,9 @@ def _bind(target: ast.expr, item: Item, turn: Turn) -> None:
             item = ast.Tuple(parts, ast.Load())
         turn[target.id] = item
         return
-    parts = item.elts if isinstance(item, ast.Tuple | ast.List) else item
-    if not isinstance(target, ast.Tuple | ast.List) or not isinstance(parts, list):
+    if not isinstance(target, ast.Tuple | ast.List) or not isinstance(item, ast.Tuple | ast.List | list):
         raise NotComputed
+    parts: Sequence[Item] = item if isinstance(item, list) else item.elts
     if len(parts) != len(target.elts):
         raise NotComputed
     for each, part in zip(target.elts, parts, strict=True):
@@ -193,13 +193,11 @@ def _bind(target: ast.expr, item: Item, turn: Turn) -> None:
 def _given(site: ast.Call, function: Function) -> Turn:
     """Return the values that a call gives to a function."""
     names = function_parameters(function)
-    known = {name: argument_of(site, function, name) for name in names}
-    return {
-        name: fold(value, {}) for name, value in (_defaults(function) | known).items() if value is not None
-    }
+    known = {name: value for name in names if (value := argument_of(site, function, name)) is not None}
+    return {name: fold(value, {}) for name, value in {**_defaults(function), **known}.items()}
 
 
-def _defaults(function: Function) -> Mapping[str, ast.expr | None]:
+def _defaults(function: Function) -> dict[str, ast.expr]:
     signature = function.args
     positional = [*signature.posonlyargs, *signature.args]
     with_default = positional[len(positional) - len(signature.defaults) :]
