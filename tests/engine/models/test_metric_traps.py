@@ -1,4 +1,4 @@
-"""A dry build names metrics of Keras that do not measure what their name says."""
+"""A dry build names metrics of Keras that measure something else than their names."""
 
 from pathlib import Path
 

@@ -138,7 +138,7 @@ def test_a_false_that_may_be_read_as_true_is_refused_or_warned_of(tmp_path: Path
     with pytest.raises(ProgramFailed, match='"False" and "false" count as true there'):
         run(tmp_path, files, {"use_bias": False})
     report = ArtifactReport(tmp_path)
-    # It is what the command passes, and the script's own matter.
+    # The command passes the text, and the script decides its meaning.
     assert run(tmp_path, files, {"use_bias": "False"}, report=report)["use_bias"] is True
     assert any("the text 'False'" in message for message in report.messages)
 

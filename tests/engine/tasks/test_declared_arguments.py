@@ -1,4 +1,4 @@
-"""What the declarations of a script say about its arguments, by each library."""
+"""Declarations of arguments are read as each library means them."""
 
 from typing import Any
 

@@ -9,9 +9,9 @@ from workers.code_reader.modules import Module, constant, list_of_names, printab
 from workers.code_reader.script_arguments.argparse_parsers import PARSER, CommandChoice, Parsers
 from workers.code_reader.script_arguments.argument_choices import choices_of, value_of
 from workers.code_reader.script_arguments.argument_words import words_of
-from workers.code_reader.script_arguments.dataclass_fields import DataClasses
-from workers.code_reader.script_arguments.loop_items import LoopItems
-from workers.code_reader.script_arguments.loop_turns import LoopTurns
+from workers.code_reader.script_arguments.loops.dataclass_fields import DataClasses
+from workers.code_reader.script_arguments.loops.loop_items import LoopItems
+from workers.code_reader.script_arguments.loops.loop_turns import LoopTurns
 from workers.code_reader.script_arguments.parser_names import method_of
 
 PARSE = ("parse_args", "parse_known_args")

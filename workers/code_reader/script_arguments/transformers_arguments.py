@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from jobs.messages.code import CodeArgument
 from workers.code_reader.modules import Module, constant, printable
 from workers.code_reader.script_arguments.argparse_arguments import Declared
-from workers.code_reader.script_arguments.dataclass_fields import ClassField, DataClasses
+from workers.code_reader.script_arguments.loops.dataclass_fields import ClassField, DataClasses
 from workers.code_reader.script_arguments.parser_names import method_of
 
 PARSER = "transformers.HfArgumentParser"

@@ -128,7 +128,7 @@ def _trap_of_accuracy(metric: Any, outputs: _Outputs) -> str | None:
 
 
 def _trap_of_logits(metric: Any, kind: str, outputs: _Outputs) -> str | None:
-    takes_logits = bool(getattr(metric, "from_logits", getattr(metric, "_from_logits", False)))
+    takes_logits = _takes_logits(metric)
     if takes_logits and not outputs.is_logits:
         return (
             "takes logits (from_logits=True), but the outputs are probabilities: leave out from_logits=True"
@@ -159,6 +159,11 @@ def _trap_of_thresholds(metric: Any, kind: str, outputs: _Outputs) -> str | None
             'give it class_id for one class, or take keras.metrics.F1Score(average="macro")'
         )
     return None
+
+
+def _takes_logits(metric: Any) -> bool:
+    config = {} if isinstance(metric, str) else metric.get_config()
+    return bool(config.get("from_logits", False))
 
 
 def _class_of(metric: Any, kind: str) -> str:

@@ -5,9 +5,9 @@ import copy
 from collections.abc import Iterator, Sequence
 
 from workers.code_reader.modules import Module
-from workers.code_reader.script_arguments.dataclass_fields import ClassField
-from workers.code_reader.script_arguments.folding import NotComputed, fold, names_in, value_in
-from workers.code_reader.script_arguments.loop_items import Item, LoopItems
+from workers.code_reader.script_arguments.loops.dataclass_fields import ClassField
+from workers.code_reader.script_arguments.loops.folding import NotComputed, fold, names_in, value_in
+from workers.code_reader.script_arguments.loops.loop_items import Item, LoopItems
 from workers.code_reader.script_arguments.parser_names import (
     Function,
     Names,

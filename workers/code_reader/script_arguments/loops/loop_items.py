@@ -4,8 +4,8 @@ import ast
 from collections.abc import Sequence
 
 from workers.code_reader.modules import Module, constant
-from workers.code_reader.script_arguments.dataclass_fields import ClassField, DataClasses
-from workers.code_reader.script_arguments.folding import Meanings, NotComputed, fold
+from workers.code_reader.script_arguments.loops.dataclass_fields import ClassField, DataClasses
+from workers.code_reader.script_arguments.loops.folding import Meanings, NotComputed, fold
 from workers.code_reader.script_arguments.parser_names import Function, Names, method_of
 
 CHANGES = ("append", "extend", "insert", "remove", "pop", "update", "setdefault", "clear", "add", "discard")

@@ -5,7 +5,7 @@ import copy
 import re
 from collections.abc import Callable, Mapping
 
-from workers.code_reader.script_arguments.dataclass_fields import ClassField
+from workers.code_reader.script_arguments.loops.dataclass_fields import ClassField
 
 TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str, "list": list,
                           "tuple": tuple, "dict": dict, "set": set}  # fmt: skip
