@@ -175,10 +175,10 @@ def _assign(node: ast.stmt, turn: Turn) -> None:
 def _bind(target: ast.expr, item: Item, turn: Turn) -> None:
     if isinstance(target, ast.Name):
         if isinstance(item, list):
-            parts = [part for part in item if isinstance(part, ast.expr)]
-            if len(parts) < len(item):
+            known = [part for part in item if isinstance(part, ast.expr)]
+            if len(known) < len(item):
                 raise NotComputed
-            item = ast.Tuple(parts, ast.Load())
+            item = ast.Tuple(known, ast.Load())
         turn[target.id] = item
         return
     if not isinstance(target, ast.Tuple | ast.List) or not isinstance(item, ast.Tuple | ast.List | list):
