@@ -43,22 +43,23 @@ class Parsers:
     """The parsers that the calls of a module make.
 
     Attributes:
+        names: the meanings of names in the module.
         choices: the choices between commands.
         defaults: the sources given to `set_defaults`, by name.
         hidden_defaults: a call of `set_defaults` that may set any name; None without one.
     """
 
     def __init__(self, module: Module) -> None:
-        self._names = Names(module)
+        self.names = Names(module)
         self._heirs: dict[str, Commands] = {}
         self.choices: list[CommandChoice] = []
         self.defaults: dict[str, ast.expr] = {}
         self.hidden_defaults: ast.Call | None = None
-        for call in self._names.calls:
+        for call in self.names.calls:
             if method_of(call) == ADD_COMMANDS:
                 owners = self._commands(_holder(call), call.lineno)
                 self.choices.append(CommandChoice(call, [None] if owners is None else owners))
-        for call in self._names.calls:
+        for call in self.names.calls:
             self._read(call)
         for choice in self.choices:
             choice.names = list(dict.fromkeys(choice.names))
@@ -77,13 +78,13 @@ class Parsers:
     def _read(self, call: ast.Call) -> None:
         method = method_of(call)
         if method == ADD_PARSER and (choice := self._choice(_holder(call), call.lineno)) is not None:
-            names = self._names.texts(call.args[0], call.lineno) if call.args else None
+            names = self.names.texts(call.args[0], call.lineno) if call.args else None
             choice.names += names or []
             choice.is_whole = choice.is_whole and names is not None
         if method in (ADD_PARSER, PARSER):
             for parent in _parents(call):
                 commands = self._commands(call, call.lineno)
-                for key in self._names.keys_of(parent):
+                for key in self.names.keys_of(parent):
                     self._heirs.setdefault(key, []).extend(commands or [])
         elif method == "set_defaults":
             for name, value in given_to(call):
@@ -94,7 +95,7 @@ class Parsers:
 
     def _adder(self, call: ast.Call) -> ast.Attribute | None:
         """Return the method that a name holds, as in `add = parser.add_argument`."""
-        value = self._names.bound(call.func, call.lineno) if isinstance(call.func, ast.Name) else None
+        value = self.names.bound(call.func, call.lineno) if isinstance(call.func, ast.Name) else None
         return value if isinstance(value, ast.Attribute) and value.attr == ADD else None
 
     def _commands(self, node: ast.expr, line: int, steps: int = 0) -> Commands | None:
@@ -107,7 +108,7 @@ class Parsers:
             return self._made(node, line, steps)
         if (heirs := self._heirs.get(ast.unparse(node))) is not None:
             return heirs
-        several = [self._commands(each, each.lineno, steps + 1) for each in self._names.meanings(node, line)]
+        several = [self._commands(each, each.lineno, steps + 1) for each in self.names.meanings(node, line)]
         if not several:
             return [None]
         if None in several:
@@ -124,15 +125,15 @@ class Parsers:
             return self._commands(_holder(call), line, steps + 1)
         if method == ADD_PARSER:
             choice = self._choice(_holder(call), call.lineno)
-            names = self._names.texts(call.args[0], call.lineno) if call.args else None
+            names = self.names.texts(call.args[0], call.lineno) if call.args else None
             if names is None:
                 return None
             owners = choice.owners if choice is not None else [None]
             return [f"{owner} {name}" if owner else name for owner in owners for name in names]
         several = [
             commands
-            for key in self._names.keys_of(call)
-            for each in self._names.values_of(key)
+            for key in self.names.keys_of(call)
+            for each in self.names.values_of(key)
             if (commands := self._commands(each, each.lineno, steps + 1)) is not None
         ]
         return [name for commands in several for name in commands] or [None]
@@ -143,7 +144,7 @@ class Parsers:
         if id(node) in by_call:
             return by_call[id(node)]
         if steps <= MOST_STEPS:
-            for each in self._names.meanings(node, line):
+            for each in self.names.meanings(node, line):
                 if (choice := self._choice(each, each.lineno, steps + 1)) is not None:
                     return choice
         # Another part of the code may have made it.

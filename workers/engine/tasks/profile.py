@@ -151,7 +151,17 @@ def _read_upload(task: ProfileTask, source: Source, spill: Spill, report: Report
         if first.source == "images"
         else BadRows(task.reading.max_bad_share)
     )
-    table = _read_files(task, files, bad, spill) if others else _read_file(task, first, bad, spill, report)
+    try:
+        table = (
+            _read_files(task, files, bad, spill) if others else _read_file(task, first, bad, spill, report)
+        )
+    except BadData as error:
+        # The reader of text does not know that it is a sheet, and that there are others.
+        if first.description.sheet is None:
+            raise
+        found = " ".join(first.findings)
+        message = f"the sheet {first.description.sheet!r} was read: {error}. {found}".rstrip(". ")
+        raise type(error)(message) from error
     if bad.rows:
         bad.write(Path(task.folder) / BAD_ROWS)
     findings = [finding for file in files for finding in file.findings]
