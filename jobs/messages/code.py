@@ -92,7 +92,7 @@ class CodeArgument(Frozen):
     words: list[str] = Field([], description="The texts that its type reads as true and as false.")
     separator: str | None = Field(None, description="Between the values of a list that is given as one text.")
     command: str | None = Field(None, description="The command of a script to which it belongs.")
-    library: ArgumentLibrary = Field("argparse", description="The library by which a script declares it.")
+    library: ArgumentLibrary = Field("argparse", description="The library with which a script declares it.")
 
     @property
     def takes_several(self) -> bool:

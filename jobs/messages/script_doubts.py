@@ -1,4 +1,4 @@
-"""Names the arguments of a script of which it is not known what the script makes of them."""
+"""Names the arguments of a script whose effect is not known."""
 
 from collections.abc import Iterator, Sequence
 

@@ -54,7 +54,7 @@ def argument_problems(version: CodeVersion, spec: ExperimentSpec, script: Script
 
 
 def argument_warnings(project: Project, spec: ExperimentSpec) -> Iterator[Problem]:
-    """Yield warnings about arguments of which it is not known what the script makes of them."""
+    """Yield warnings about arguments whose effect is not known."""
     script = spec.model
     if not isinstance(script, ScriptModel):
         return

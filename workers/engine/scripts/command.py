@@ -35,7 +35,7 @@ def script_command(script: ScriptModel, code: OwnCode) -> tuple[str, ...]:
 
 
 def argument_doubts(script: ScriptModel, code: OwnCode) -> list[str]:
-    """Return sentences about arguments of which it is not known what the script makes of them."""
+    """Return sentences about arguments whose effect is not known."""
     declared = _declared_by(script, code)
     return [
         doubt

@@ -63,7 +63,7 @@ def names_in(*nodes: ast.AST) -> set[str]:
 
 
 class _Folder(ast.NodeTransformer):
-    """Replaces names by their values, and computes what is made of constants."""
+    """Replaces names by their values, and computes expressions of constants."""
 
     def __init__(self, meanings: Meanings) -> None:
         self._meanings = meanings

@@ -30,7 +30,7 @@ class LoopItems:
         }
 
     def of(self, node: ast.expr, meanings: Meanings, steps: int = 0) -> list[Item]:
-        """Return the items of what a loop goes through.
+        """Return the items that a loop goes through.
 
         Raises:
             NotComputed: only running the script shows them.

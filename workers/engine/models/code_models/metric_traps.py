@@ -1,4 +1,4 @@
-"""Names metrics of Keras that do not measure what their name says for a model's outputs."""
+"""Names metrics of Keras that measure something else for a model's outputs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ def _kind(metric: Any) -> str:
 
 
 def _trap(metric: Any, kind: str, outputs: _Outputs) -> str | None:
-    """Return what a metric measures instead, and what would do; None if it fits."""
+    """Return the value that a metric measures instead, with the remedy; None if it fits."""
     if kind in F_SCORES:
         return _trap_of_score(metric, outputs)
     if kind in OF_LARGEST and outputs.width == 1:
