@@ -23,7 +23,8 @@ NAMED = ("args", "env", "columns", "gap_words", "class_weights", "hyperparameter
 def _labels() -> Mapping[str, str]:
     """Return all labels by pointer."""
     # The form is above this module, and is imported when the first message is shown.
-    return LABELS | import_string("webapp.forms.experiments.experiment.sections.field_labels")()
+    of_form: dict[str, str] = import_string("webapp.forms.experiments.experiment.sections.field_labels")()
+    return LABELS | of_form
 
 
 def label_of(pointer: str) -> str:

@@ -187,7 +187,7 @@ def target_of_job(job: Job) -> str:
 def answers_of_jobs(jobs: Sequence[Job]) -> list[Answer]:
     """Return what the models of each job predict; no profile is loaded as a whole."""
     fields = ("pk", "profile_json__target", "profile_json__task")
-    keys = {job.payload.dataset_version for job in jobs} - {None}
+    keys = {job.payload.dataset_version or 0 for job in jobs}
     rows = DatasetVersion.objects.filter(pk__in=keys, profile_json__isnull=False).values_list(*fields)
     known = {pk: Answer(target, task) for pk, target, task in rows}
     return [_answer_of(job, known.get(job.payload.dataset_version or 0)) for job in jobs]
