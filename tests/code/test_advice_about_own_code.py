@@ -16,7 +16,7 @@ AT_BOUNDS = {"units": 32, "rate": 0.1, "dropout": True}
 
 
 def answer_with(api: Client, code: str, worker: PretendWorker, *unasked: Unasked) -> Any:
-    """Return the answer of a search whose best trial is at the bounds, after a dry build with such findings."""
+    """Return the answer of a search whose best trial is at the bounds, after a dry build that found this."""
     ask(api, code)
     finish(worker, BUILT.model_copy(update={"unasked": unasked}))
     root = submitted(api, spec_of(code, space=SPACE, algorithm="random"))
