@@ -1,4 +1,4 @@
-"""Codes of warnings by which the program itself decides; all others are only shown."""
+"""Codes of warnings that the program itself reads; all others are only shown."""
 
 WORSE_THAN_TRIAL = "worse_than_trial"
 """A retrained model is clearly worse than its trial: it is not recommended."""

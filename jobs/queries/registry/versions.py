@@ -173,7 +173,7 @@ def target_of(version: ModelVersion) -> str:
 
 
 class Answer(NamedTuple):
-    """What a job's models predict: a column, and the task; empty and None if its data are unknown."""
+    """The column that a job's models predict, and the task; empty and None if its data are unknown."""
 
     target: str
     task: str | None
@@ -185,7 +185,7 @@ def target_of_job(job: Job) -> str:
 
 
 def answers_of_jobs(jobs: Sequence[Job]) -> list[Answer]:
-    """Return what the models of each job predict; no profile is loaded as a whole."""
+    """Return the answers of the models of each job; no profile is loaded as a whole."""
     fields = ("pk", "profile_json__target", "profile_json__task")
     keys = {job.payload.dataset_version or 0 for job in jobs}
     rows = DatasetVersion.objects.filter(pk__in=keys, profile_json__isnull=False).values_list(*fields)
