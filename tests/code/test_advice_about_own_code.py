@@ -1,4 +1,4 @@
-"""The answer of a search over own code advises about what its dry build has found to have an effect."""
+"""The answer of a search over own code advises about hyperparameters that have an effect."""
 
 from typing import Any
 

@@ -46,8 +46,7 @@ def unasked_in(builds: Sequence[Questions], names: Collection[str]) -> tuple[Una
     """Return which of some hyperparameters the code does not ask for, by values of the others.
 
     That no build with a value asked for another one shows nothing where few pairs of values were built. So
-    two builds have to show it, which are equal apart from the value and from what the code asks for in one
-    of them alone.
+    two builds have to show it, which are equal apart from the value and from questions in one of them alone.
     """
     found: dict[tuple[str, str], tuple[Value, set[str]]] = {}
     for one, other in combinations(builds, 2):

@@ -110,7 +110,7 @@ class ColumnFacts:
     def kind(self) -> Kind:
         """The column's kind, if no rows follow."""
         if self.is_text or (self.has_one_group and (self.decimal_comma or self.has_hundreds)):
-            # The whole column decides the meaning of a mark: beside 658, the point of 3.421 divides thousands.
+            # The whole column decides the meaning of a mark: beside 658, that of 3.421 divides thousands.
             return "text"
         if not self.has_number:
             return "empty"
