@@ -102,7 +102,7 @@ NAME_SIGNS = re.compile(r"[^a-z'’,:;-]")
 def shown_message(text: str) -> str:
     """Return a message for a page: without names in REST, and with a capital if it is no whole sentence.
 
-    A sentence with its full stop may begin with a name, and so may a text whose first word has other signs.
+    One sentence with its full stop may begin with a name, and so may a text whose first word has other signs.
 
     >>> shown_message("use another seed (fit.seed)"), shown_message("train.py reported no metrics")
     ('Use another seed', 'train.py reported no metrics')
@@ -111,7 +111,8 @@ def shown_message(text: str) -> str:
     """
     text = SETTINGS.sub("", text)
     first = text.partition(" ")[0]
-    return text if NAME_SIGNS.search(first) or text.endswith(".") else text[:1].upper() + text[1:]
+    is_sentence = text.endswith(".") and ". " not in text
+    return text if NAME_SIGNS.search(first) or is_sentence else text[:1].upper() + text[1:]
 
 
 PHASES = {
