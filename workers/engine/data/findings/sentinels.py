@@ -91,7 +91,7 @@ def _number(text: str) -> float | None:
 
 
 def _sentinels(numbers: Array) -> list[_Sentinel]:
-    """Return the numbers that are written for a gap, of a column without gaps, (rows,)."""
+    """Return the numbers written in the place of missing values, of a column without gaps, (rows,)."""
     found: list[_Sentinel] = []
     while len(numbers) and len(found) < MOST_SENTINELS:
         one = next((end for last in (False, True) if (end := _sentinel(numbers, is_last=last))), None)
