@@ -61,6 +61,8 @@ ArgumentAction = Literal[
 one of the script's commands.
 """
 
+type ArgumentLibrary = Literal["argparse", "click", "typer", "absl", "fire", "transformers"]
+"""A library that reads the arguments of scripts."""
 
 type GivenAs = Literal["--name value", "--name=value", "name=value", "value"]
 """The form in which a script reads arguments whose declarations are not known.
@@ -77,6 +79,7 @@ class CodeArgument(Frozen):
     annotation: str | None = Field(None, description="Its type, as it is written in the code.")
     help: str | None = Field(None, description="Of an argument of a script.")
     choices: str | None = Field(None, description="Of an argument of a script, as written in the code.")
+    any_case: bool = Field(False, description="Whether large and small letters are equal in its choices.")
     action: ArgumentAction = Field("store", description="How an option of a script gets its value.")
     flags: list[str] = Field([], description="All names of an option of a script, with their dashes.")
     off: str | None = Field(None, description="The option that makes it false, such as `--no-cache`.")
@@ -89,6 +92,7 @@ class CodeArgument(Frozen):
     words: list[str] = Field([], description="The texts that its type reads as true and as false.")
     separator: str | None = Field(None, description="Between the values of a list that is given as one text.")
     command: str | None = Field(None, description="The command of a script to which it belongs.")
+    library: ArgumentLibrary = Field("argparse", description="The library with which a script declares it.")
 
     @property
     def takes_several(self) -> bool:
@@ -123,6 +127,9 @@ class CodeEntry(Frozen):
     note: str = Field("", description="What prevents its use; empty if nothing does.")
     given_as: GivenAs = Field(
         "--name value", description="How a script gets arguments whose declarations were not found."
+    )
+    ignores_others: bool = Field(
+        False, description="Whether a script passes over arguments that it does not declare."
     )
 
 

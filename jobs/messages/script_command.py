@@ -257,8 +257,9 @@ def _generic(name: str, value: ScriptArgument, *, is_whole: bool, given_as: Give
     if value is False and not is_whole:
         raise ArgumentRefused(
             name,
-            "its declaration was not found, so without it, it may be true; leave it out if that means false, "
-            "or give the text that the script reads as false in quotation marks",
+            "its declaration was not found, so how the script reads false is not known: leave it out if that "
+            'means false, or give the text that it reads as false in quotation marks. With type=bool only "" '
+            'is false; "False" and "false" count as true there',
         )
     if isinstance(value, bool):
         return [f"--{name}"] if value else []

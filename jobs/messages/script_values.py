@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -14,6 +14,20 @@ from jobs.spec.sections.script_model import ScriptArgument, ScriptScalar
 NEGATIVE = re.compile(r"-(\d+(\.\d*)?|\.\d+)")
 """What argparse takes for a number, and not for an option."""
 NUMBERS = {"int": int, "float": float}
+SWITCHES = {
+    "argparse": "declare it with action=argparse.BooleanOptionalAction",
+    "click": 'declare it as "--flag/--no-flag", with its own name',
+    "typer": 'declare it as a bool with typer.Option("--flag/--no-flag"), with its own name',
+    "absl": "define it by flags.DEFINE_boolean",
+    "fire": "give its parameter a default of True or False",
+    "transformers": "annotate its field as bool",
+}
+"""How each library declares an argument that can be true and false."""
+FALSE_WORDS = ("false", "no", "off", "0", "f", "n")
+"""Texts that mean false to people. `bool` reads them as true."""
+RANGE = re.compile(r"range\((-?\d+)(?:, *(-?\d+)(?:, *(-?[1-9]\d*))?)?\)")
+"""Choices as they are written in the code."""
+MAX_CHOICES_SHOWN = 20
 MAX_COUNT = 100
 """How often the name of an option that counts is passed."""
 
@@ -114,7 +128,7 @@ def _switch(argument: CodeArgument, name: str, value: ScriptArgument, flag: str)
     raise ArgumentRefused(
         name,
         f"{flag} can only make it {word}, and without it, it is {argument.default}, so the script cannot get "
-        f"{str(value).lower()}; declare it with action=argparse.BooleanOptionalAction",
+        f"{str(value).lower()}; {SWITCHES[argument.library]}",
     )
 
 
@@ -204,18 +218,40 @@ def _checked_text(argument: CodeArgument, name: str, value: ScriptScalar) -> str
         except ValueError:
             noun = "a whole number" if kind == "int" else "a number"
             raise ArgumentRefused(name, f"it takes {noun}, not {value!r}") from None
-    choices = literal(argument.choices)
-    if isinstance(choices, list | tuple | set | range) and choices and not _is_among(value, choices):
-        raise ArgumentRefused(name, f"it takes one of {', '.join(map(str, choices))}, not {value!r}")
+    if argument.words[1:] == [""] and str(value).lower() in FALSE_WORDS:
+        raise ArgumentRefused(
+            name,
+            f"its type bool reads {str(value)!r} as true, as every text but the empty one; give true or "
+            "false without quotation marks",
+        )
+    choices = choices_in(argument.choices)
+    if choices and not _is_among(value, choices, any_case=argument.any_case):
+        raise ArgumentRefused(name, f"it takes {describe_choices(choices)}, not {value!r}")
     return value_text(value)
+
+
+def choices_in(source: str | None) -> list[Any] | range:
+    """Return the choices that are written in the code; empty if they are not known."""
+    found = RANGE.fullmatch(source or "")
+    if found is not None:
+        return range(*(int(number) for number in found.groups() if number is not None))
+    choices = literal(source)
+    return list(choices) if isinstance(choices, list | tuple | set | dict) else []
+
+
+def describe_choices(choices: Sequence[Any]) -> str:
+    """Return choices for a sentence."""
+    if len(choices) > MAX_CHOICES_SHOWN:
+        return f"one of {choices[0]}, {choices[1]}, …, {choices[-1]}"
+    return f"one of {', '.join(map(str, choices))}"
 
 
 def _why_no_words(argument: CodeArgument, value: bool) -> str:
     word = str(value).lower()
     if argument.annotation in (None, "str"):
         return (
-            f"it reads a text, and the text {word!r} would count as true; declare it with "
-            "action=argparse.BooleanOptionalAction, or give a text in quotation marks"
+            f"it reads a text, and the text {word!r} would count as true; {SWITCHES[argument.library]}, or "
+            "give a text in quotation marks"
         )
     return (
         f"which text its type {argument.annotation} reads as {word} is not known; give that text in "
@@ -223,8 +259,13 @@ def _why_no_words(argument: CodeArgument, value: bool) -> str:
     )
 
 
-def _is_among(value: ScriptScalar, choices: Iterable[Any]) -> bool:
-    return any(value == choice or str(value) == str(choice) for choice in choices)
+def _is_among(value: ScriptScalar, choices: Sequence[Any], *, any_case: bool) -> bool:
+    if isinstance(choices, range):
+        return str(value).lstrip("-").isdecimal() and int(value) in choices
+    texts = {str(choice) for choice in choices}
+    if any_case:
+        return str(value).casefold() in {text.casefold() for text in texts}
+    return str(value) in texts or any(value == choice for choice in choices)
 
 
 def value_text(value: ScriptScalar) -> str:

@@ -48,7 +48,7 @@ class Lease(models.Model):
 
 
 class Reachability(models.Model):
-    """Since when the database could be reached. There is one row, or none yet."""
+    """The time since which the database could be reached. There is one row, or none yet."""
 
     since = models.DateTimeField(help_text="since when schedulers have reached the database without a break")
     seen = models.DateTimeField(help_text="when a scheduler last reached the database")

@@ -19,6 +19,7 @@ PRIVATE_PARTS: dict[str, tuple[str, ...]] = {
     "jax": ("workers.engine.compiled.cache", "workers.confinement.forking.server"),
     "keras": ("workers.engine.models.keras_private", "workers.confinement.forking.interpreter"),
     "keras-tuner": (
+        "workers.engine.models.code_models.code_questions",
         "workers.engine.models.code_models.code_space",
         "workers.engine.models.templates.hypermodels",
         "workers.engine.search.keras_tuner_bayesian",

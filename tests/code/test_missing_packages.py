@@ -1,5 +1,7 @@
 """Definitions that need a package which is not installed are left out, unless an entry reaches them."""
 
+import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,27 @@ def test_lines_that_only_prepare_a_machine_are_left_out(tmp_path: Path) -> None:
     assert not found.runs
     lines = [notice.line for notice in found_in(tmp_path, RUNS).runs]
     assert lines == [1, 2, 5, 6, 7]
+
+
+LACKS = "import torch_absent\n\n\ndef show():\n    torch_absent.tensor(1)\n\n\ndef build_model(hp): ...\n"
+
+
+@pytest.mark.parametrize("text", [LACKS, "def build_model(hp): ...\n"], ids=["lacks a package", "lacks none"])
+def test_twice_as_many_files_are_walked_twice_as_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    walked: list[ast.AST] = []
+    walk = ast.walk
+
+    def counted(node: ast.AST) -> Iterator[ast.AST]:
+        walked.append(node)
+        return walk(node)
+
+    monkeypatch.setattr(ast, "walk", counted)
+    counts = []
+    for files in (4, 8):
+        walked.clear()
+        (tmp_path / str(files)).mkdir()
+        read_files(tmp_path / str(files), {f"m{number}.py": text for number in range(files)})
+        counts.append(len(walked))
+    assert counts[1] == 2 * counts[0]

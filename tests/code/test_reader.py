@@ -116,7 +116,7 @@ parser.add_argument("out", nargs="?")
 parser.add_argument("-e", "--epochs", type=int, default=2 + 1, help="how\\x00 many")
 parser.add_argument("--size", choices=["s", "l"], required=True)
 parser.add_argument("--fast", action="store_true")
-for name in ("a", "b"):
+for name in open("names"):
     parser.add_argument(name)
 if __name__ == "__main__":
     parser.parse_args()

@@ -52,6 +52,13 @@ def test_a_date_format_is_stated_with_the_upload_or_later(api: Client) -> None:
     assert body["columns"][0] in DatasetVersion.objects.latest("pk").request["columns"]
 
 
+@pytest.mark.parametrize("form", ["unix milliseconds", "%Y-%d-%m"])
+def test_unix_times_and_days_before_months_are_formats_over_rest(api: Client, form: str) -> None:
+    columns = [{"name": "age", "date_format": form}]
+    assert send(api, columns=json.dumps(columns)).status_code == 201
+    assert DatasetVersion.objects.latest("pk").request["columns"] == columns
+
+
 @pytest.mark.parametrize(
     ("columns", "pointer", "message"),
     [

@@ -68,6 +68,15 @@ def test_a_person_states_how_dates_are_written(browser: Client) -> None:
     assert "date_format" not in version.request["columns"][3], "a column of another type has no format"
 
 
+def test_a_person_states_the_unit_of_unix_times(browser: Client) -> None:
+    page = squeezed(shop_page(browser))
+    assert '<option value="unix milliseconds">1640358330000</option>' in page
+    edited(browser, date_format=["", "", "unix ms", ""])
+    version = DatasetVersion.objects.latest("pk")
+    expected = {"name": "bought", "role": "feature", "type": "date", "date_format": "unix milliseconds"}
+    assert version.request["columns"][2] == expected
+
+
 def test_a_format_that_was_recognized_is_not_stated_by_another_change(browser: Client) -> None:
     columns = [
         column | ({"date_format": "%m/%d/%Y"} if column["name"] == "bought" else {})

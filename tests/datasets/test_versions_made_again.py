@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from jobs.actions.data import profiles
+from jobs.actions.data.dataset_roles import accept_offer
 from jobs.models import DatasetVersion
 from tests.datasets.making import SHOP, make_ready
 from tests.datasets.test_api import send
@@ -138,11 +139,13 @@ TURN = {
 }
 
 
-def dated(browser: Client) -> None:
+def dated(browser: Client, *offers: dict[str, Any]) -> None:
     send(browser)
     bought = {**SHOP["columns"][2], "date_format": "%d/%m/%Y"}
     columns = [*SHOP["columns"][:2], bought, SHOP["columns"][3]]
-    make_ready(newest(), {**SHOP, "columns": columns, "offers": [KEEP, TURN, NUMBERS, CLASSES]})
+    make_ready(
+        newest(), {**SHOP, "columns": columns, "offers": list(offers or (KEEP, TURN, NUMBERS, CLASSES))}
+    )
 
 
 def test_an_answer_that_changes_no_value_is_recorded_without_a_new_version(browser: Client) -> None:
@@ -162,7 +165,20 @@ def test_an_answer_that_changes_no_value_is_recorded_without_a_new_version(brows
 def test_with_rest_such_an_answer_returns_the_version_itself(browser: Client) -> None:
     dated(browser)
     answer = browser.post("/api/v1/datasets/people/versions/1/offers/0?project=yard")
-    assert (answer.status_code, answer.json()["number"]) == (201, 1)
+    assert (answer.status_code, answer.json()["number"]) == (200, 1), "nothing is created"
+
+
+def test_two_people_who_answer_for_two_columns_at_the_same_time_lose_no_answer(
+    browser: Client, world: World
+) -> None:
+    town = {**KEEP, "finding": "City.", "change": {"name": "city", "type": "category"}}
+    dated(browser, KEEP, town)
+    first, second = newest(), newest()
+    accept_offer(first, 0, by=world.owner)
+    accept_offer(second, 1, by=world.owner)
+    columns = {column["name"]: column for column in newest().request["columns"]}
+    assert newest().number == 1
+    assert columns["bought"]["date_format"] == "%d/%m/%Y" and columns["city"]["type"] == "category"
 
 
 def test_several_marked_choices_make_one_new_version(browser: Client) -> None:

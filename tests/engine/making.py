@@ -31,6 +31,7 @@ class ArtifactReport:
         self.folder = str(folder)
         self.artifacts: dict[str, Path] = {}
         self.warnings: list[str] = []
+        self.messages: list[str] = []
         self.steps: list[float] = []
         self.phases: list[str] = []
         self.pending_request: Any = None
@@ -56,6 +57,7 @@ class ArtifactReport:
 
     def warning(self, code: str, message: str) -> None:
         self.warnings.append(code)
+        self.messages.append(message)
 
     def artifact(self, role: str, path: str, *, name: str, meta: object = None) -> None:
         assert (Path(self.folder) / path).is_file()

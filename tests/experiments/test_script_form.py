@@ -419,3 +419,30 @@ def test_the_helper_can_be_downloaded(browser: Client) -> None:
     answer = browser.get("/help/trainyard_report.py")
     assert answer["Content-Disposition"] == 'attachment; filename="trainyard_report.py"'
     assert b"def report(step" in answer.content
+
+
+UNFOUND = """
+import argparse, json
+parser = argparse.ArgumentParser()
+parser.add_argument("--k", type=int, choices=range(1, 4), default=1)
+for name, value in json.load(open("settings.json")).items():
+    parser.add_argument("--" + name, type=type(value), default=value)
+args, rest = parser.parse_known_args()
+"""
+
+
+def test_the_form_and_the_plan_tell_what_is_not_known_of_arguments(browser: Client) -> None:
+    browser.post("/code/new", {"project": "yard", "file": SimpleUploadedFile("train.py", UNFOUND.encode())})
+    version = CodeVersion.objects.get()
+    text = squeezed(browser.get(address(version)).content.decode())
+    assert "One of 1, 2, 3." in text
+    assert "false is refused, since only the script knows which text it reads as false" in text
+    model = {"kind": "script", "digest": version.digest, "entry": "train.py", "args": {"use_bias": "False"}}
+    body = {"project": "yard", "spec": {"version": 1, "model": model}}
+    answer = browser.post("/api/v1/experiments/validate", json.dumps(body), content_type="application/json")
+    warnings = {each["message"] for each in answer.json()["plan"]["warnings"]}
+    assert any("passes over arguments that it does not declare" in each for each in warnings)
+    assert any("the text 'False'" in each and "counts as true" in each for each in warnings)
+    model["args"] = {"k": 4}
+    answer = browser.post("/api/v1/experiments/validate", json.dumps(body), content_type="application/json")
+    assert "one of 1, 2, 3, not 4" in answer.json()["errors"][0]["message"]

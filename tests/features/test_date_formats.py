@@ -27,6 +27,7 @@ FORMATS = sorted(
     | {f"{form} %H:%M:%S" for form in ("%d/%m/%Y", "%m/%d/%y", "%Y-%m-%d")}
     | {"%m/%d/%Y %I:%M %p", "%d.%m.%Y %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%fZ", "%a, %d %b %Y %H:%M:%S %z"}
     | {"%d%m%Y", "%Y", "%Y-%j", "%G-W%V-%u", "%H:%M %d.%m.%Y", "%B %d, %Y", "%d/%m/%y{1930}", "%Y%m%d%H%M"}
+    | {"unix seconds", "unix milliseconds", "unix microseconds", "%Y%d%m"}
 )
 MOMENTS = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59))
 
@@ -61,6 +62,52 @@ def test_iso_8601_is_read_in_requests_to_each_column(moment: datetime.datetime) 
         assert in_request(moment.isoformat(), form) == np.datetime64(moment)
 
 
+def test_beside_days_before_months_iso_8601_is_not_read() -> None:
+    assert in_request("2021-04-11", "%Y-%d-%m") == np.datetime64("2021-11-04")
+    for text in ("2021-04-24", "20210424", "2021-04-24T10:00:00Z"):
+        with pytest.raises(BadValue, match=r'dates such as "2021-24-12" \(%Y-%d-%m\), but row 1'):
+            in_request(text, "%Y-%d-%m")
+
+
+@pytest.mark.parametrize(
+    ("stated", "form"),
+    [
+        ("unix", "unix seconds"),
+        ("%s", "unix seconds"),
+        ("Unix ms", "unix milliseconds"),
+        ("epoch_ms", "unix milliseconds"),
+        ("unix timestamp (µs)", "unix microseconds"),
+        ("unix time in nanoseconds", "unix nanoseconds"),
+        ("unix micros", "unix microseconds"),
+    ],
+)
+def test_unix_times_are_stated_by_their_unit(stated: str, form: str) -> None:
+    assert check_date_format(stated) == form
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "moment"),
+    [
+        ("unix seconds", 1_700_000_000, "2023-11-14T22:13:20"),
+        ("unix seconds", "1700000000", "2023-11-14T22:13:20"),
+        ("unix seconds", 1_700_000_000.25, "2023-11-14T22:13:20.25"),
+        ("unix seconds", "-1.5", "1969-12-31T23:59:58.5"),
+        ("unix milliseconds", 1_700_000_000_123, "2023-11-14T22:13:20.123"),
+        ("unix microseconds", 1_700_000_000_123_456, "2023-11-14T22:13:20.123456"),
+        ("unix nanoseconds", 1_700_000_000_123_456_789, "2023-11-14T22:13:20.123456"),
+        ("unix seconds", "2023-11-14T22:13:20Z", "2023-11-14T22:13:20"),
+    ],
+)
+def test_a_unix_time_is_a_moment_as_number_and_as_text(form: str, value: object, moment: str) -> None:
+    assert from_json([value], "date", "day", TextRule(date_format=form))[0] == np.datetime64(moment)
+
+
+@pytest.mark.parametrize("value", [True, 1e300, float("inf"), "9" * 30, "1700000000 s", "x"])
+def test_what_is_no_unix_time_is_refused_with_an_example(value: object) -> None:
+    with pytest.raises(BadValue, match=r'"1640358330" \(unix seconds\)'):
+        from_json([value], "date", "day", TextRule(date_format="unix seconds"))
+
+
 ODD = st.text("0123456789/-.: TtZzPpAaMm+,()DdEeCcQqWwéÀ年\u202f", max_size=30)
 
 
@@ -69,7 +116,7 @@ ODD = st.text("0123456789/-.: TtZzPpAaMm+,()DdEeCcQqWwéÀ年\u202f", max_size=3
     text=ODD | st.builds(str.__add__, st.sampled_from(["24/12/2021", "24/12/2021 10:30", "Dec 24 2021"]), ODD)
 )
 def test_any_text_is_a_date_in_both_or_in_neither(text: str) -> None:
-    for form in ("%d/%m/%Y", "%b %d %Y", "%YQ%q", "%Y%m%d", "%a %d %b %y"):
+    for form in ("%d/%m/%Y", "%b %d %Y", "%YQ%q", "%Y%m%d", "%a %d %b %y", "unix seconds", "%Y-%d-%m"):
         read = in_file(text.strip(), form)
         try:
             sent = in_request(text, form)
@@ -162,7 +209,6 @@ def test_a_word_for_a_gap_is_missing_in_a_request_as_in_a_file() -> None:
         ("%d/%m", "needs a year"),
         ("%d/%m/%Y %I:%M", "needs %p"),
         ("%Y-%m-%d or %x", "no directive '%x'"),
-        ("%Y-%d-%m", "ISO 8601"),
         ("%d %d/%m/%Y", "a part twice"),
         ("", "needs a year"),
         ("%", "no directive"),

@@ -38,6 +38,7 @@ FORMATS = {
     "SAP": NumberFormat(decimal=",", thousands=".", minus_behind=True),
     "kilograms": NumberFormat(unit="kg"),
     "percents": NumberFormat(percent=True),
+    "magnitudes": NumberFormat(thousands=",", currency="$", magnitudes=True),
 }
 GIFTS = ["true", "False", "NA", ""]
 SOURCES = ("csv", "json_lines", "parquet")
@@ -167,13 +168,17 @@ def test_a_text_that_is_no_number_of_this_format_is_refused_with_an_example(tmp_
         pipeline.of_rows([{"x": True}])
 
 
-def test_a_number_column_of_numbers_takes_no_texts(tmp_path: Path) -> None:
+def test_a_number_column_of_numbers_takes_their_plain_texts_alone(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"x": [1.5, 2.5] * 20, "y": ["yes", "no"] * 20}), path)
+    durations = pa.array([3600, 60] * 20, pa.duration("s"))
+    pq.write_table(pa.table({"x": [1.5, 2.5] * 20, "d": durations, "y": ["yes", "no"] * 20}), path)
     file = profiled(tmp_path / "version", source="parquet", path=str(path))
     pipeline = Pipeline(present(load_dataset(file, present(spec_of("t").data)).features))
-    with pytest.raises(BadValue, match="takes numbers, but row 1 has"):
-        pipeline.of_rows([{"x": "1.5"}])
+    as_numbers, as_texts = ({"x": 1.5, "d": 3600}, {"x": "1.5", "d": "3600"})
+    np.testing.assert_array_equal(pipeline.of_rows([as_texts]), pipeline.of_rows([as_numbers]))
+    for text in ("1,5", "1.5 kg", "01:00:00"):
+        with pytest.raises(BadValue, match=r"takes numbers, or texts such as '1234\.5', but row 1"):
+            pipeline.of_rows([{"x": 1.5, "d": text}])
 
 
 def test_a_misfit_of_the_data_is_no_number_in_a_request_either(tmp_path: Path) -> None:

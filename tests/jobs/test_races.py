@@ -89,8 +89,7 @@ def test_many_schedulers_place_each_job_once(installation: Yard) -> None:
 
 
 BLOCKED = """
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
+SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
 """
 
 

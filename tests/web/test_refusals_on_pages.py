@@ -1,5 +1,6 @@
 """A refusal stays on the page with its reason, in the words of the page."""
 
+import importlib.util
 import json
 from typing import Any
 
@@ -11,7 +12,8 @@ from jobs.models import Job
 from jobs.spec.problems import Problem
 from tests.markup import text_of
 from tests.people import People, browser_of
-from webapp.forms.experiments.experiment import sections
+from tests.present import present
+from webapp.templatetags import problem_labels
 from webapp.templatetags.problem_labels import message_of, plain_message
 
 pytestmark = pytest.mark.django_db
@@ -79,8 +81,14 @@ def test_an_error_page_has_no_code(browser: Client) -> None:
     ],
 )
 def test_a_message_has_labels_for_the_names_of_fields(message: str, shown: str) -> None:
-    assert sections.SECTIONS, "the form has named its fields"
     assert plain_message(message) == shown
+
+
+def test_the_labels_do_not_depend_on_who_imported_the_form() -> None:
+    spec = present(importlib.util.find_spec(problem_labels.__name__))
+    fresh = importlib.util.module_from_spec(spec)
+    present(spec.loader).exec_module(fresh)
+    assert fresh.plain_message("Raise max_trials") == "Raise “trials, at most”"
 
 
 def test_a_refusal_names_the_labels_of_its_fields() -> None:

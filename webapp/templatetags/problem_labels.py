@@ -1,6 +1,10 @@
 """Names the field of a problem on pages, which have labels where the REST interface has JSON pointers."""
 
 import re
+from collections.abc import Mapping
+from functools import cache
+
+from django.utils.module_loading import import_string
 
 from jobs.errors import BadInput, TrainyardError
 from webapp.templatetags.words import SETTINGS, shown_message
@@ -10,9 +14,17 @@ LABELS = {
     "/max_bad_share": "Damaged rows",
     "/rows_without_target": "Leave out rows without a target",
 }
-"""The labels of fields whose names are other words; the experiment form adds its own."""
+"""The labels of fields whose names are other words, except those of the experiment form."""
 NAMED = ("args", "env", "columns", "gap_words", "class_weights", "hyperparameters", "scores")
 """Parts of a body whose keys are names that users chose."""
+
+
+@cache
+def _labels() -> Mapping[str, str]:
+    """Return all labels by pointer."""
+    # The form is above this module, and is imported when the first message is shown.
+    of_form: dict[str, str] = import_string("webapp.forms.experiments.experiment.sections.field_labels")()
+    return LABELS | of_form
 
 
 def label_of(pointer: str) -> str:
@@ -22,7 +34,7 @@ def label_of(pointer: str) -> str:
     ('File', 'Columns, unit_price, type')
     """
     place = pointer.removeprefix("/spec")
-    return LABELS.get(pointer) or _in_words(place or pointer)
+    return _labels().get(pointer) or _in_words(place or pointer)
 
 
 def _in_words(pointer: str) -> str:
@@ -65,11 +77,12 @@ def _in_label(found: re.Match[str]) -> str:
 def _label_of_name(name: str) -> str:
     """Return the label of the fields with this name; empty if there are none, or different ones."""
     end = "/" + name.replace(".", "/")
-    pointers = [each for each in LABELS if each.endswith(end)]
+    known = _labels()
+    pointers = [each for each in known if each.endswith(end)]
     if "." not in name:
         pointers = [each for each in pointers if each.startswith(SECTIONS_ALONE)]
     # The label of a field in a group follows the title of the group.
-    labels = {LABELS[each].partition(", ")[2] or LABELS[each] for each in pointers}
+    labels = {known[each].partition(", ")[2] or known[each] for each in pointers}
     return labels.pop() if len(labels) == 1 else ""
 
 

@@ -100,14 +100,19 @@ NAME_SIGNS = re.compile(r"[^a-z'’,:;-]")
 
 
 def shown_message(text: str) -> str:
-    """Return a message for a page: without names in REST, and with a capital unless it starts with a name.
+    """Return a message for a page: without names in REST, and with a capital if it is no whole sentence.
+
+    One sentence with its full stop may begin with a name, and so may a text whose first word has other signs.
 
     >>> shown_message("use another seed (fit.seed)"), shown_message("train.py reported no metrics")
     ('Use another seed', 'train.py reported no metrics')
+    >>> shown_message("ada is not a member.")
+    'ada is not a member.'
     """
     text = SETTINGS.sub("", text)
     first = text.partition(" ")[0]
-    return text if NAME_SIGNS.search(first) else text[:1].upper() + text[1:]
+    is_sentence = text.endswith(".") and ". " not in text
+    return text if NAME_SIGNS.search(first) or is_sentence else text[:1].upper() + text[1:]
 
 
 PHASES = {

@@ -5,9 +5,11 @@ The import of the package would end each job, although nothing that the job call
 
 import ast
 import importlib.util
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 
 from jobs.messages.code import CodeEntry
 from workers.code_reader.modules import Module
@@ -24,35 +26,63 @@ class Surroundings:
     """The parts of a version that decide which definitions of a module are needed.
 
     Attributes:
-        used: the names of the module that entries and other modules use; None if all of it is needed.
+        called: the names of the module that entries use; None if all of it is needed.
+        words: all names that the module itself may use of another one.
+        modules: how many modules have each name among their words.
         own: the names of the version's own modules and folders.
     """
 
-    used: frozenset[str] | None = None
+    called: frozenset[str] | None = None
+    words: frozenset[str] = frozenset()
+    modules: Mapping[str, int] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
+
+    @property
+    def are_known(self) -> bool:
+        """Return whether an entry, or another module, uses anything at all."""
+        has_others = len(self.modules) > len(self.words) or any(self.modules[word] > 1 for word in self.words)
+        return bool(self.called) or has_others
+
+    def used_of(self, names: Set[str]) -> set[str]:
+        """Return those of the module's names that entries or other modules use."""
+        called = self.called or frozenset()
+        return {name for name in names if name in called or self.modules.get(name, 0) > (name in self.words)}
 
 
 def surroundings_of(
-    module: Module, modules: Sequence[Module], entries: Sequence[CodeEntry], *, brings_packages: bool
-) -> Surroundings:
-    """Return the surroundings of a module.
+    modules: Sequence[Module], entries: Sequence[CodeEntry], *, brings_packages: bool
+) -> dict[str, Surroundings]:
+    """Return the surroundings of all modules of a version, by their paths.
+
+    Each is walked once, as a version may have thousands, and none if all of their packages are installed.
 
     Args:
-        module: the module.
         modules: all of the version.
         entries: those of the version.
         brings_packages: whether the version lists packages, which are installed for it.
     """
-    found = [entry for entry in entries if entry.path == module.path]
-    if brings_packages or any(entry.kind == "script" for entry in found):
-        return Surroundings()
-    called = [entry for entry in found if entry.kind in BUILDERS]
-    used = {entry.name.partition(".")[0] for entry in called or found}
-    for other in modules:
-        if other is not module:
-            used |= _words_of(other)
-    own = {part for each in modules for part in each.dotted.split(".")}
-    return Surroundings(frozenset(used), frozenset(own))
+    surroundings = {module.path: Surroundings() for module in modules}
+    own = frozenset(part for each in modules for part in each.dotted.split("."))
+    lacking = [] if brings_packages else [each for each in modules if _missing(each.tree.body, own)]
+    if not lacking:
+        return surroundings
+    words = {module.path: frozenset(_words_of(module)) for module in modules}
+    counted = Counter(chain.from_iterable(words.values()))
+    by_path: dict[str, list[CodeEntry]] = {}
+    for entry in entries:
+        by_path.setdefault(entry.path, []).append(entry)
+    for module in lacking:
+        found = by_path.get(module.path, [])
+        if not any(entry.kind == "script" for entry in found):
+            called = _called(found)
+            surroundings[module.path] = Surroundings(called, words[module.path], counted, own)
+    return surroundings
+
+
+def _called(entries: Sequence[CodeEntry]) -> frozenset[str]:
+    """Return the names of a module's entries that a job calls; of all entries if it calls none."""
+    called = [entry for entry in entries if entry.kind in BUILDERS]
+    return frozenset(entry.name.partition(".")[0] for entry in called or entries)
 
 
 def _words_of(module: Module) -> set[str]:
@@ -81,10 +111,11 @@ def unreached(
     """
     packages = _missing(statements, surroundings.own)
     # Without anything that is used, the purpose of the file is unknown.
-    if surroundings.used is None or not (surroundings.used | used) or not packages:
+    if surroundings.called is None or not (surroundings.are_known or used) or not packages:
         return {}
+    names = {name for node in statements for name in uses[id(node)].binds | holders(node)}
     needs = {id(node): _needs(node, uses[id(node)], packages) for node in statements}
-    reached = _reached(statements, uses, surroundings.used | used)
+    reached = _reached(statements, uses, surroundings.used_of(names) | used)
     essential = {name for node in reached for name in needs[id(node)]}
     lacking = dict.fromkeys(map(id, reached), "")
     bound: dict[str, str] = {name: package for name, package in packages.items() if name not in essential}

@@ -80,9 +80,15 @@ class Module:
         return line.decode("utf-8", "replace").rstrip()
 
     def source(self, node: ast.expr | None) -> str | None:
-        """Return an expression as it is written, on one line; None without one."""
-        if node is None or node.end_lineno is None or node.end_col_offset is None:
+        """Return an expression as it is written, on one line; None without one.
+
+        One that was computed has no place in the file, and is written in the usual way.
+        """
+        if node is None:
             return None
+        if node.end_lineno is None or node.end_col_offset is None:
+            text = " ".join(ast.unparse(node).split())
+            return printable(text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…")
         lines = self._lines[node.lineno - 1 : node.end_lineno]
         if not lines:
             return None

@@ -153,7 +153,7 @@ def _surroundings(
 ) -> dict[str, Surroundings]:
     """Return which parts of each file are needed, by its path."""
     brings = packages is not None and bool(packages.requirements)
-    return {each.path: surroundings_of(each, modules, entries, brings_packages=brings) for each in modules}
+    return surroundings_of(modules, entries, brings_packages=brings)
 
 
 def _definitions_of(file: SourceFile, surroundings: Surroundings) -> SourceFile:

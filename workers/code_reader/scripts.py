@@ -10,6 +10,7 @@ from workers.code_reader.modules import Module, Unreadable, constant
 from workers.code_reader.script_arguments.argparse_arguments import PARSE, Declared, declared_by_argparse
 from workers.code_reader.script_arguments.argument_libraries import declared_by_library, library_of
 from workers.code_reader.script_arguments.argument_places import declared_by_places, reads_places
+from workers.code_reader.script_arguments.transformers_arguments import declared_by_transformers
 
 MOST_IMPORTED = 20
 """Modules of the version that are searched for the arguments of a script that declares none itself."""
@@ -36,6 +37,7 @@ def script_of(module: Module, modules: Mapping[str, Module]) -> CodeEntry | None
         arguments=declared.arguments,
         note=declared.note,
         given_as=declared.given_as,
+        ignores_others=declared.ignores_others,
     )
 
 
@@ -85,7 +87,11 @@ def _declared(module: Module, modules: Mapping[str, Module]) -> Declared:
     library = ""
     parts = list(_with_imported(module, modules))
     for each in parts:
-        declared = declared_by_argparse(each, modules.values()) or declared_by_library(each)
+        declared = (
+            declared_by_argparse(each, modules.values())
+            or declared_by_transformers(each, modules.values())
+            or declared_by_library(each)
+        )
         if declared is not None:
             return declared
         library = library or library_of(each)

@@ -13,8 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.spec.data.dates.formats import EVERY_YEAR, FIRST_YEAR, DatePattern, formats_of, pattern_of
+from jobs.spec.data.dates.formats import (
+    EVERY_YEAR,
+    FIRST_YEAR,
+    DatePattern,
+    formats_of,
+    pattern_of,
+    reads_iso,
+)
 from jobs.spec.data.dates.names import ZONES, month_number
+from jobs.spec.data.dates.unix_times import FIELD, UNITS
 from jobs.spec.data.plain_characters import plain_characters
 
 Array = npt.NDArray[Any]
@@ -54,7 +62,17 @@ def half_number(letter: str) -> int:
     return _HALVES[letter.lower()]
 
 
-WORDS = {"month_name": month_number, "zone": offset_seconds, "half": half_number}
+def negative_number(sign: str) -> int:
+    """Return 1 for a minus, and 0 for no sign."""
+    return int(sign == "-")
+
+
+WORDS = {
+    "month_name": month_number,
+    "zone": offset_seconds,
+    "half": half_number,
+    "negative": negative_number,
+}
 """The functions that make numbers of these fields. The other fields are digits."""
 
 
@@ -74,6 +92,8 @@ def moments_of(
         first_year: the first one that two digits can mean.
         years: the first and the last one that four digits can mean.
     """
+    if "negative" in parts:
+        return _unix_moments(parts)
     if (short := parts.get("short_year")) is not None:
         parts = {**parts, "year": first_year + (short - first_year) % 100}
     days, is_possible = _days(parts, rows)
@@ -85,6 +105,17 @@ def moments_of(
         is_possible &= (parts["year"] >= years[0]) & (parts["year"] <= years[1])
     is_possible &= is_time & (moments >= FIRST_DATE) & (moments <= LAST_DATE)
     return np.where(is_possible, moments, NO_DATE)
+
+
+def _unix_moments(parts: Mapping[str, Array]) -> Array:
+    """Return the moments for Unix times in the unit whose field they have; see `moments_of`."""
+    unit = next(unit for unit in UNITS if f"{FIELD}{unit.name}" in parts)
+    ticks = parts[f"{FIELD}{unit.name}"]
+    whole = ticks * (unit.nanoseconds // 1_000) if unit.nanoseconds > 1 else ticks // 1_000
+    # A fraction has millionths of the unit.
+    micros = whole + parts["fraction"] * unit.nanoseconds // 10**9
+    moments = np.where(parts["negative"] == 1, -micros, micros).astype(DATE)
+    return np.where((moments >= FIRST_DATE) & (moments <= LAST_DATE), moments, NO_DATE)
 
 
 def _days(parts: Mapping[str, Array], rows: int) -> tuple[Array, Array]:
@@ -189,8 +220,11 @@ def iso_moments(texts: Sequence[str], formats: str) -> Array:
     """Return the moments by ISO 8601 of texts that have none by a column's date format, (rows,), or NaT.
 
     In a column whose format is digits alone, other digits are no date, as the numbers of a file are none.
-    Without hyphens, other numbers look like dates too, so only plausible years are read.
+    Without hyphens, other numbers look like dates too, so only plausible years are read. Beside %Y-%d-%m, the
+    same text would be two dates, so none is read by ISO 8601.
     """
+    if not reads_iso(formats):
+        return np.full(len(texts), NO_DATE, DATE)
     are_digits_known = any(pattern_of(form).is_digits for form in formats_of(formats))
     moments = np.asarray(
         [

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jobs.spec.data.boolean_words import boolean_of
 from jobs.spec.data.columns import NUMERIC, ColumnType
-from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of
+from jobs.spec.data.dates.formats import example_of, formats_of, pattern_of, reads_iso
 from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import NumberFormat, numbers_among, read_number, read_whole
 from workers.features.date_texts import (
@@ -75,8 +76,8 @@ class TextRule(NamedTuple):
         if text.strip() in (self.gap_words or ()) or text.strip() in self.misfit_words:
             return None
         has_rule = self.gap_words is not None or self.number_format is not None
-        if kind == "boolean" and has_rule and text.strip().lower() in BOOLEANS:
-            return BOOLEANS[text.strip().lower()]
+        if kind == "boolean" and has_rule and (not text.strip() or boolean_of(text) is not None):
+            return boolean_of(text)
         if self.number_format is None or kind == "date":
             return text
         if is_gap(text, stated=self.gap_words):
@@ -109,8 +110,6 @@ class TextRule(NamedTuple):
 NO_RULE = TextRule()
 INFINITE = frozenset({"inf", "infinity"})
 """Texts in lower case and without a sign that the numbers of a file may have. They are missing values."""
-BOOLEANS = {"true": True, "false": False, "": None}
-"""Texts in lower case."""
 
 
 def from_stored(column: Array, kind: ColumnType, name: str, texts: TextRule = NO_RULE) -> Array:
@@ -238,9 +237,10 @@ def _bad(column: str, takes: str, row: int, value: object) -> BadValue:
 def _dates(values: Sequence[object], column: str, date_format: str | None) -> Array:
     """Return the dates of JSON values, (rows,); see `from_json`."""
     dates = np.full(len(values), NO_DATE, DATE)
-    takes = (
-        _TAKES["date"] if date_format is None else f'dates such as {example_of(date_format)}, or "2021-12-24"'
-    )
+    takes = _TAKES["date"]
+    if date_format is not None:
+        or_iso = ', or "2021-12-24"' if reads_iso(date_format) else ""
+        takes = f"dates such as {example_of(date_format)}{or_iso}"
     texts = {}
     for row, value in enumerate(values):
         text = _text_of_date(value, date_format)
@@ -271,8 +271,10 @@ def _text_of_date(value: object, date_format: str | None) -> str | None:
         return None
     # As in a file, 20211224 may be a number.
     digits = [pattern for form in formats_of(date_format) if (pattern := pattern_of(form)).is_digits]
-    if not digits or not (isinstance(value, int) or value.is_integer()):
+    if not digits:
         return None
+    if isinstance(value, float) and not value.is_integer():
+        return str(value) if any(pattern.is_unix for pattern in digits) else None
     return f"{int(value):0{digits[0].width}}"
 
 

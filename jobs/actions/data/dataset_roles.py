@@ -18,6 +18,7 @@ from jobs.spec.data.dialect import DialectRequest
 from jobs.spec.data.fetching import FetchRequest
 from jobs.spec.data.images import ImageOptions
 from jobs.spec.data.offers import Offer
+from jobs.spec.data.profile import Profile
 
 State = Fetch.State
 
@@ -104,7 +105,7 @@ def accept_offers(version: DatasetVersion, positions: Sequence[int], *, by: User
     the file was read are recorded in the version itself, and so are known to versions that are made from it.
 
     Args:
-        version: the version, which stays as it is.
+        version: the version; its file and its profile stay as they are.
         positions: the offers' places in the profile, counted from 0.
         by: who accepts them.
 
@@ -120,6 +121,18 @@ def accept_offers(version: DatasetVersion, positions: Sequence[int], *, by: User
         QuotaReached: the project has too many uploads in progress.
     """
     access.require(by, version.dataset.project, access.Action.WRITE)
+    with transaction.atomic():
+        # Locked before its answers are read: two people may answer for two columns at the same time.
+        row = DatasetVersion.objects.select_for_update().get(pk=version.pk)
+        profile, offers = _chosen_offers(row, positions)
+        roles = _roles_with(row, profile, offers)
+        if all(profile.is_read_as(offer.change) for offer in offers):
+            return _record_answers(row, roles, by)
+    return set_roles(version, roles, by=by)
+
+
+def _chosen_offers(version: DatasetVersion, positions: Sequence[int]) -> tuple[Profile, list[Offer]]:
+    """Return a version's profile and its offers at these places, which can be accepted together."""
     profile = version.profile
     if profile is None or version.state != DatasetVersion.State.READY:
         raise StaleState(f"{version} is {version.state}; its offers can be accepted when it is ready")
@@ -129,14 +142,17 @@ def accept_offers(version: DatasetVersion, positions: Sequence[int], *, by: User
         )
     offers = [profile.offers[position] for position in dict.fromkeys(positions)]
     _check_together(offers)
+    return profile, offers
+
+
+def _roles_with(version: DatasetVersion, profile: Profile, offers: Sequence[Offer]) -> Roles:
+    """Return the roles that were requested for a version, changed by offers."""
     roles = Roles.requested_for(version)
     for change in (offer.change for offer in offers):
         roles = roles.with_change(change)
         if change.name == profile.target and (change.gap_words or change.type in NUMERIC):
             roles = replace(roles, rows_without_target="leave_out")
-    if all(profile.is_read_as(offer.change) for offer in offers):
-        return _record_answers(version, roles, by)
-    return set_roles(version, roles, by=by)
+    return roles
 
 
 def _check_together(offers: Sequence[Offer]) -> None:
@@ -162,13 +178,11 @@ def _check_together(offers: Sequence[Offer]) -> None:
 
 
 def _record_answers(version: DatasetVersion, roles: Roles, by: User) -> DatasetVersion:
-    """Record in a version's request how it was read, so that its finding is not shown again."""
-    with transaction.atomic():
-        row = DatasetVersion.objects.select_for_update().get(pk=version.pk)
-        row.request = {**row.request, **roles.as_request()}
-        row.save(update_fields=["request"])
-        audit.record("dataset.answer", version, by=by, project=version.dataset.project)
-    return row
+    """Record in a locked version's request how it was read, so that its finding is not shown again."""
+    version.request = {**version.request, **roles.as_request()}
+    version.save(update_fields=["request"])
+    audit.record("dataset.answer", version, by=by, project=version.dataset.project)
+    return version
 
 
 def _note_same_file(row: Fetch, version: DatasetVersion) -> None:

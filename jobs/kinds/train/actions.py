@@ -10,6 +10,7 @@ from jobs.kinds.base import ChosenTrial
 from jobs.kinds.train.facts import TRAIN
 from jobs.kinds.train.payload import TrainPayload, TrainResult
 from jobs.messages.training import TrainTask
+from jobs.messages.warning_codes import WORSE_THAN_TRIAL
 from jobs.models import Attempt, Checkpoint, Job, User
 from jobs.queries.runs import steps
 from jobs.queries.runs.earlier_trainings import earlier_trainings
@@ -44,7 +45,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         """Warn if the model is clearly worse than the trial whose values it has."""
         shortfall = retraining.find_shortfall(job, result)
         if shortfall is not None:
-            code, message = "worse_than_trial", _describe_shortfall(shortfall, result)
+            code, message = WORSE_THAN_TRIAL, _describe_shortfall(shortfall, result)
             job_warnings.add_warning(job.pk, code=code, message=message)
             events.append(job.root_id_or_self, [events.event("warning", job, code=code, message=message)])
 

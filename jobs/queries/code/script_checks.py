@@ -12,8 +12,9 @@ from jobs.messages.script_command import (
     path_of,
     why_not_of,
 )
+from jobs.messages.script_doubts import doubts_of
 from jobs.messages.script_values import ArgumentRefused
-from jobs.models import CodeVersion, Job
+from jobs.models import CodeVersion, Job, Project
 from jobs.spec.checks.near_names import near_names
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped
@@ -50,6 +51,27 @@ def argument_problems(version: CodeVersion, spec: ExperimentSpec, script: Script
     for place, row in enumerate(space):
         yield from _problems(f"/search/space/{place}/name", row.name, _examples(row), chosen, entry)
     yield from _missing(script, space, _usable(chosen, entry))
+
+
+def argument_warnings(project: Project, spec: ExperimentSpec) -> Iterator[Problem]:
+    """Yield warnings about arguments whose effect is not known."""
+    script = spec.model
+    if not isinstance(script, ScriptModel):
+        return
+    version = CodeVersion.objects.filter(project=project, digest=script.digest).first()
+    entry = script_entry(version, script.entry) if version is not None else None
+    if entry is None:
+        return
+    space = spec.search.space if spec.search is not None else ()
+    given: list[tuple[str, str, Sequence[Any]]] = [
+        (f"/model/args/{escaped(name)}", name, [value]) for name, value in script.args.items()
+    ]
+    given += [(f"/search/space/{n}/name", row.name, _examples(row)) for n, row in enumerate(space)]
+    for pointer, name, values in given:
+        doubts = doubts_of(
+            name, values, entry.arguments, ignores_others=entry.ignores_others, given_as=entry.given_as
+        )
+        yield from (Problem(pointer, doubt) for doubt in doubts)
 
 
 def _usable(chosen: Sequence[str | None], entry: CodeEntry) -> list[CodeArgument]:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from jobs.errors import BadSpec
 from jobs.kinds import planned_steps
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User, Worker
-from jobs.queries.code import code_checks, dry_builds
+from jobs.queries.code import code_checks, dry_builds, script_checks
 from jobs.queries.data import datasets
 from jobs.queries.experiments import base_versions, duration_history, warm_start
 from jobs.queries.runs.devices import fitting_workers, why_none_fits
@@ -99,7 +99,8 @@ def validate_spec(
     profile = version.profile if version is not None else None
     plan = None
     if now is not None:
-        plan = planning.make_plan(spec, profile, now, planned_steps(spec), base, built)
+        of_code = script_checks.argument_warnings(project, spec)
+        plan = planning.make_plan(spec, profile, now, planned_steps(spec), base, built, code_warnings=of_code)
     return Validation(spec, _with_prefix(all_problems), plan)
 
 

@@ -32,6 +32,7 @@ from jobs.queries.code import package_sets
 from jobs.queries.data.causes import cause_of
 from jobs.queries.registry import versions
 from jobs.queries.registry.versions import version_number
+from jobs.queries.search import retraining
 from jobs.spec.plan import names
 
 MAX_COMPARED = 50
@@ -75,7 +76,7 @@ def model_name_for(job: Job) -> str:
     gets the name that fits its search. If another project has a model with a new name, the job's number is
     added.
     """
-    job = _search_of(job) or job
+    job = retraining.source_search(job) or job
     register = job.revision.spec.after.register_ if job.revision is not None else None
     if register is None and (current_name := _existing_model(job)) is not None:
         return current_name
@@ -105,9 +106,12 @@ def _model_for_data(job: Job) -> str | None:
     rows = ModelVersion.objects.filter(
         model__project=job.project_id, model__deletion=None, source_job__in=readers
     ).select_related("model", "source_job__revision")
-    target = versions.target_of_job(job)
-    newest = rows.order_by("-pk")[:MAX_COMPARED]
-    return next((each.model.name for each in newest if versions.target_of(each) == target), None)
+    newest = list(rows.order_by("-pk")[:MAX_COMPARED])
+    sources = {each.pk: each.source_job for each in newest if not versions.is_foreign(each)}
+    own, *others = versions.answers_of_jobs([job, *(source for source in sources.values() if source)])
+    answers = dict(zip(sources, others, strict=True))
+    unknown = versions.Answer("", None)
+    return next((each.model.name for each in newest if answers.get(each.pk, unknown) == own), None)
 
 
 def _only_empty_model(job: Job) -> str | None:
@@ -126,12 +130,6 @@ def _model_of(job: Job) -> str | None:
     )
     rows = ModelVersion.objects.filter(from_experiment, model__project=job.project_id, model__deletion=None)
     return rows.order_by("-pk").values_list("model__name", flat=True).first()
-
-
-def _search_of(job: Job) -> Job | None:
-    """Return the search whose trial a training retrains, if it still exists."""
-    source = job.payload.source_trial()
-    return Job.objects.filter(pk=source.search, project=job.project).first() if source is not None else None
 
 
 def _name_from(job: Job) -> str:

@@ -172,12 +172,34 @@ def target_of(version: ModelVersion) -> str:
     return target_of_job(version.source_job)
 
 
+class Answer(NamedTuple):
+    """The column that a job's models predict, and the task; empty and None if its data are unknown."""
+
+    target: str
+    task: str | None
+
+
 def target_of_job(job: Job) -> str:
     """Name the column that a job's models predict; empty if its data are unknown."""
-    data = DatasetVersion.objects.filter(pk=job.payload.dataset_version or 0).first()
-    if data is None or (profile := data.profile) is None:
-        return ""
-    return (job.revision.spec.required_data.target if job.revision is not None else None) or profile.target
+    return answers_of_jobs([job])[0].target
+
+
+def answers_of_jobs(jobs: Sequence[Job]) -> list[Answer]:
+    """Return the answers of the models of each job; no profile is loaded as a whole."""
+    fields = ("pk", "profile_json__target", "profile_json__task")
+    keys = {job.payload.dataset_version or 0 for job in jobs}
+    rows = DatasetVersion.objects.filter(pk__in=keys, profile_json__isnull=False).values_list(*fields)
+    known = {pk: Answer(target, task) for pk, target, task in rows}
+    return [_answer_of(job, known.get(job.payload.dataset_version or 0)) for job in jobs]
+
+
+def _answer_of(job: Job, data: Answer | None) -> Answer:
+    if data is None:
+        return Answer("", None)
+    if job.revision is None:
+        return data
+    wanted = job.revision.spec.required_data
+    return Answer(wanted.target or data.target, wanted.task or data.task)
 
 
 def lineage_chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:

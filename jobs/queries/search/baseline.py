@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from jobs.models import Job, Trial
-from jobs.queries.search import outcomes
+from jobs.queries.search import outcomes, retraining
 from jobs.queries.search.algorithm_state import AlgorithmState
 from jobs.spec.sections.baseline import Baseline, Constant
 from jobs.spec.sections.evaluation import Turn
@@ -87,7 +87,11 @@ def compare_with_constant(root: Job, best: Trial | None) -> Comparison | None:
 
 
 def comparison_of_search(root: Job) -> Comparison | None:
-    """Compare a root job's best trial with the constant prediction; None as in `compare_with_constant`."""
+    """Compare the best trial of a root's search with the constant prediction; see `compare_with_constant`.
+
+    The search of a root that retrains a trial is the one that has the trial.
+    """
+    root = retraining.source_search(root) or root
     state = _state_of(root)
     if state is None or not state.baselines:
         return None

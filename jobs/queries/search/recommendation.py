@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobs.kinds.ensemble.payload import EnsembleResult, member_name
+from jobs.messages.reports.ensemble import EnsembleReport
+from jobs.messages.reports.verdicts import is_clearly_better
+from jobs.messages.warning_codes import WORSE_THAN_TRIAL
 from jobs.models import Job
+from jobs.queries.runs import model_reports
 from jobs.queries.search import baseline, outcomes
 from jobs.spec.sections.search import Objective
 from jobs.states import FINAL, JobState
-
-WORSE_THAN_TRIAL = "worse_than_trial"
-ENSEMBLE_DOUBTS = frozenset({"ensemble_not_better", "ensemble_may_overfit"})
 
 
 class Recommendation(NamedTuple):
@@ -30,28 +31,41 @@ class Recommendation(NamedTuple):
 
 
 def recommend_model(root: Job) -> Recommendation | None:
-    """Return the model to use; None while steps may change it, or if there is none to choose."""
-    if root.facts.trains or root.state not in FINAL:
+    """Return the model to use; None while steps may change it, or if there is none to choose.
+
+    None is recommended of a root that retrains a trial if its search learned nothing.
+    """
+    if root.state not in FINAL:
         return None
+    if root.facts.trains:
+        return _no_model_of_search(root) if root.state == JobState.COMPLETED else None
     completed = [child for child in root.children.all() if child.state == JobState.COMPLETED]
     trained = sorted((job for job in completed if job.facts.trains), key=lambda job: job.ordinal)
     if not trained:
         return None
-    compared = baseline.comparison_of_search(root)
-    if compared is not None and not compared.is_beaten:
-        return Recommendation(None, compared.describe())
+    if (nothing := _no_model_of_search(root)) is not None:
+        return nothing
     sound = [job for job in trained if not is_doubted(job)]
     ensemble = next((job for job in completed if job.facts.candidate == "ensemble"), None)
-    if ensemble is not None and _is_advisable(ensemble, trained):
+    doubt = _doubt_about(ensemble, trained) if ensemble is not None else ""
+    if ensemble is not None and not doubt:
         return Recommendation(ensemble, "On validation rows it clearly beats its best single model.")
     if not sound:
         one = "is" if len(trained) == 1 else "are"
         return Recommendation(
             None,
             f"{_labels(trained)} {one} clearly worse than the trial with these values: see the warning. "
-            "Retrain with another fit.seed, or retrain the next best trial.",
+            "Retrain with another seed (fit.seed), or retrain the next best trial.",
         )
-    return _single_model(sound, trained, ensemble, outcomes.objective_of(root))
+    return _single_model(sound, trained, doubt, outcomes.objective_of(root))
+
+
+def _no_model_of_search(root: Job) -> Recommendation | None:
+    """Return that no model is recommended if no trial of the search beats the constant; else None."""
+    compared = baseline.comparison_of_search(root)
+    if compared is None or compared.is_beaten:
+        return None
+    return Recommendation(None, compared.describe())
 
 
 def is_doubted(job: Job) -> bool:
@@ -59,11 +73,16 @@ def is_doubted(job: Job) -> bool:
     return any(warning["code"] == WORSE_THAN_TRIAL for warning in job.warnings)
 
 
-def _is_advisable(ensemble: Job, trained: Sequence[Job]) -> bool:
-    """Return whether an ensemble clearly beats its best member, and has no member that is doubted."""
-    if any(warning["code"] in ENSEMBLE_DOUBTS for warning in ensemble.warnings):
-        return False
-    return not _doubted_members(ensemble, trained)
+def _doubt_about(ensemble: Job, trained: Sequence[Job]) -> str:
+    """Return why an ensemble is not recommended; empty if it clearly beats its best member."""
+    if members := _doubted_members(ensemble, trained):
+        return f"it contains {_labels(members)}"
+    # Not from its warnings: earlier releases judged by another rule, and the page judges by the report too.
+    stored = model_reports.reports_of_job(ensemble, ["report"])
+    report = model_reports.read_report(stored[-1]) if stored else None
+    if not isinstance(report, EnsembleReport):
+        return "its report, which compares it with its members, cannot be read"
+    return "" if is_clearly_better(report) else "it is not clearly better"
 
 
 def _doubted_members(ensemble: Job, trained: Sequence[Job]) -> list[Job]:
@@ -74,7 +93,7 @@ def _doubted_members(ensemble: Job, trained: Sequence[Job]) -> list[Job]:
 
 
 def _single_model(
-    sound: Sequence[Job], trained: Sequence[Job], ensemble: Job | None, objective: Objective
+    sound: Sequence[Job], trained: Sequence[Job], doubt: str, objective: Objective
 ) -> Recommendation:
     best = outcomes.best_of(sound, objective)
     score = outcomes.validation_score(best, objective)
@@ -88,10 +107,8 @@ def _single_model(
         sentences = [f"Of {len(sound)} retrained models it has the best {measure}."]
     if len(sound) > 1 and (doubted := [job for job in trained if is_doubted(job)]):
         sentences.append(f"Not counted: {_labels(doubted)}, clearly worse than the trial with these values.")
-    if ensemble is not None:
-        members = _doubted_members(ensemble, trained)
-        reason = f"it contains {_labels(members)}" if members else "it is not clearly better"
-        sentences.append(f"The ensemble is not recommended: {reason}.")
+    if doubt:
+        sentences.append(f"The ensemble is not recommended: {doubt}.")
     return Recommendation(best, " ".join(sentences))
 
 

@@ -38,6 +38,14 @@ class Shortfall(NamedTuple):
     range: float
 
 
+def source_search(job: Job) -> Job | None:
+    """Return the search whose trial a job of its own trains again, if it still exists."""
+    source = job.payload.source_trial()
+    if source is None:
+        return None
+    return Job.objects.filter(pk=source.search, project=job.project_id).first()
+
+
 def repeated_trial(job: Job) -> Trial | None:
     """Return the trial that a training repeats; None if it repeats none or the trial is deleted."""
     source, number = job.payload.source_trial(), job.payload.repeated_trial()

@@ -116,8 +116,9 @@ class ColumnRequest(Frozen):
     date_format: DateFormat | None = Field(
         default=None,
         description="How the values are dates, as in `strptime`; a column with one has the type date. "
-        '`%q` is a quarter, and " or " separates several formats.',
-        examples=["%d/%m/%Y", "%m/%d/%Y %I:%M %p", "%YQ%q"],
+        "`%q` is a quarter, `unix seconds` (milliseconds, microseconds, nanoseconds) counts from 1970, and "
+        '" or " separates several formats.',
+        examples=["%d/%m/%Y", "%m/%d/%Y %I:%M %p", "%YQ%q", "unix milliseconds"],
     )
     merge_labels: bool | None = Field(
         default=None,

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.data.magnitudes import NAMES, ending_pattern, power_of
 from jobs.spec.data.plain_characters import plain_characters
 
 DecimalSign = Literal[".", ","]
@@ -46,12 +47,28 @@ class NumberFormat(Frozen):
         description="5- is -5, as SAP and other programs of accounts write it",
     )
 
+    magnitudes: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,
+        description="endings such as k, M and bn multiply: 45k is 45000, and 1.5M is 1500000",
+    )
+
+    hundredths: bool = Field(
+        default=False,
+        exclude_if=lambda is_used: not is_used,
+        description="a percent sign divides by 100, since the others are shares: 12 % is 0.12",
+    )
+
     @model_validator(mode="after")
     def _has_two_signs(self) -> Self:
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands are both {self.decimal!r}; choose two different signs")
         if self.percent and self.unit:
             raise ValueError(f"numbers have the unit {self.unit!r} or a percent sign, not both")
+        if self.hundredths and not self.percent:
+            raise ValueError("hundredths belongs to percent = true")
+        if self.magnitudes and (self.percent or self.unit):
+            raise ValueError("numbers with magnitudes such as k have no unit and no percent sign")
         return self
 
     @property
@@ -65,6 +82,7 @@ class NumberFormat(Frozen):
         number = f"1{self.thousands}234{self.decimal}5"
         sign = f"{self.currency} " if len(self.currency) > 1 else self.currency
         behind = "%" if self.percent else self.unit
+        number += "k" if self.magnitudes else ""
         text = f"{sign}{number}{'-' if self.minus_behind else ''}{f' {behind}' if behind else ''}"
         return f"({text})" if self.parentheses else text
 
@@ -87,12 +105,14 @@ def pattern_of(form: NumberFormat) -> str:
     currency = rf"(?:{re.escape(form.currency)} *)?" if form.currency else ""
     endings = [re.escape(text) for text in (form.currency, form.unit, "%" if form.percent else "") if text]
     behind = rf"(?: *(?:{'|'.join(endings)}))?" if endings else ""
-    number = rf"(?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?"
-    forms = [rf"([+-]?) *{currency}([+-]?)({number}){behind}"]
+    number = rf"((?:{core_pattern(form.decimal, form.thousands)})(?:[eE][+-]?[0-9]+)?)"
+    if form.magnitudes:
+        number += rf"(?: *(?:{NAMES})\.?)?"
+    forms = [rf"([+-]?) *{currency}([+-]?){number}{behind}"]
     if form.parentheses:
-        forms.append(rf"{currency}\( *{currency}({number}){behind} *\){behind}")
+        forms.append(rf"{currency}\( *{currency}{number}{behind} *\){behind}")
     if form.minus_behind:
-        forms.append(rf"{currency}({number}) *-{behind}")
+        forms.append(rf"{currency}{number} *-{behind}")
     return "|".join(forms)
 
 
@@ -123,6 +143,12 @@ def numbers_among(words: tuple[str, ...], form: NumberFormat) -> tuple[float, ..
     return tuple(found)
 
 
+def _multiplied(digits: str, power: int) -> str:
+    """Return a number times a power of ten, by its exponent: a product of 1.005 would be rounded."""
+    digits, _, exponent = digits.lower().partition("e")
+    return f"{digits}e{int(exponent or 0) + power}"
+
+
 @lru_cache(maxsize=4096)
 def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Callable[[str], Any]:
     """Return the function that reads a text in a format; see `read_number`.
@@ -132,21 +158,31 @@ def reader_of(form: NumberFormat, convert: Callable[[str], Any] = float) -> Call
         convert: makes the number of digits with a decimal point.
     """
     fullmatch, thousands, decimal = re.compile(pattern_of(form)).fullmatch, form.thousands, form.decimal
+    search = ending_pattern(form.currency).search if form.magnitudes else None
 
-    def value_of(digits: str) -> Any:
+    def value_of(digits: str, text: str) -> Any:
         if thousands:
             digits = digits.replace(thousands, "")
-        return convert(digits.replace(",", ".") if decimal == "," else digits)
+        if decimal == ",":
+            digits = digits.replace(",", ".")
+        if search is not None and (ending := search(text)) is not None:
+            return convert(_multiplied(digits, power_of(ending[1], ending[2] or "") or 0))
+        if form.hundredths and "%" in text:
+            return convert(_multiplied(digits, -2))
+        return convert(digits)
 
     def read(text: str) -> Any:
-        if len(text) > LONGEST or (match := fullmatch(plain_characters(text))) is None:
+        if len(text) > LONGEST:
+            return None
+        text = plain_characters(text)
+        if (match := fullmatch(text)) is None:
             return None
         sign, inner, number, *negative = match.groups()
         if number is None:
-            return -value_of(next(digits for digits in negative if digits is not None))
+            return -value_of(next(digits for digits in negative if digits is not None), text)
         if sign and inner:
             return None
-        value = value_of(number)
+        value = value_of(number, text)
         return -value if sign == "-" or inner == "-" else value
 
     return read

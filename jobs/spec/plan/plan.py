@@ -1,7 +1,7 @@
 """Computes an experiment's plan before it runs: trials, epochs, memory, estimated time, warnings."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -137,6 +137,8 @@ def make_plan(
     jobs: Sequence[str],
     base: BaseVersion | None = None,
     built: BuiltModel | None = None,
+    *,
+    code_warnings: Iterable[Problem] = (),
 ) -> Plan:
     """Return an experiment's plan.
 
@@ -147,6 +149,7 @@ def make_plan(
         jobs: its jobs' kinds, in order.
         base: the version that it trains further, if it does.
         built: the model that its own code builds, if that is known.
+        code_warnings: warnings that the findings about its code give.
     """
     tuned = fine_tuning.plan_fine_tuning(spec, profile, base) if base is not None else None
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
@@ -160,6 +163,7 @@ def make_plan(
         *warnings(spec, profile),
         *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
         *plan_warnings.code_warnings(spec, built),
+        *code_warnings,
         *plan_warnings.size_warnings(spec, profile),
         *plan_warnings.search_warnings(spec, space),
         *_override_warnings(spec, described),

@@ -183,7 +183,8 @@ class ScriptModel(ModelBase):
         max_length=MAX_ARGUMENTS,
         description=(
             "each is passed as the script declares it; others as --name value, where true passes the name "
-            "alone and false leaves it out"
+            "alone and false leaves it out, which is refused if the script has declarations that were not "
+            "found"
         ),
     )
     env: Annotated[

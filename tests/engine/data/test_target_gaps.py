@@ -39,7 +39,10 @@ def test_rows_without_a_target_are_left_out_with_consent_and_counted(tmp_path: P
     file = read(tmp_path, table({4, 9}), rows_without_target="leave_out")
     profile = Profile.model_validate(file.profile)
     assert (profile.rows, profile.rows_without_target) == (28, 2)
-    assert profile.findings[0] == "2 rows without a value of the target 'price' were left out."
+    assert profile.findings[0] == (
+        "2 rows without a value of the target 'price' were left out. The other sentences count rows "
+        "without them."
+    )
     loaded = load_dataset(file, present(spec_of("prices").data))
     assert len(loaded.x) == 28 and np.isfinite(loaded.y).all()
     assert 4 not in present(loaded.table).columns["a"][:].tolist()
@@ -112,3 +115,13 @@ def test_words_are_not_predicted_as_numbers(tmp_path: Path) -> None:
     text = "a,y\n" + "".join(f"{row % 7}.5,{'low' if row % 2 else 'high'}\n" for row in range(30))
     with pytest.raises(BadData, match="no value is a number, row 1 has high"):
         read(tmp_path, text, task="regression")
+
+
+def test_a_row_that_is_left_out_decides_nothing_about_the_others(tmp_path: Path) -> None:
+    rows = "".join(f"{row}.5,{row % 3},{row % 2}\n" for row in range(30))
+    path = csv_file(tmp_path, f"x,z,y\n{rows}sum,9,\n")
+    file = profiled(tmp_path / "version", source="csv", path=path, rows_without_target="leave_out")
+    profile = Profile.model_validate(file.profile)
+    column = next(column for column in profile.columns if column.name == "x")
+    assert (column.type, column.role, column.missing) == ("number", "feature", 0)
+    assert not any("'sum'" in offer.finding for offer in profile.offers)

@@ -192,7 +192,7 @@ def baselines_of(
     """Return the scores that a task reports."""
     from workers.engine.tasks import trial
 
-    metric = parts.pop("metric", "val_accuracy")
+    metric, direction = parts.pop("metric", "val_accuracy"), parts.pop("direction", "max")
     code, parts = parts.pop("code", None), {"fit": {"epochs": 1, "batch_size": 64}, **parts}
     if code is None:
         spec = spec_of("noise", "linear", **parts)
@@ -203,7 +203,7 @@ def baselines_of(
         )
     report = RecordingReport(folder)
     task = TrialTask(
-        folder=str(folder), spec=spec, objective=Objective(metric=metric, direction="max"), dataset=table,
+        folder=str(folder), spec=spec, objective=Objective(metric=metric, direction=direction), dataset=table,
         code=code,
         trials=tuple(
             TrialPlan(number=number, values={}, spec=spec, executions=plans)
@@ -265,6 +265,25 @@ def test_code_that_compiles_its_model_measures_it_itself(
     (baseline,) = baselines_of(table, tmp_path, plans, code=code, metric=f"val_{name}")
     assert baseline.score == pytest.approx(share_of_no(table))
     assert present(baseline.constant).describe() == "always 'no'" and baseline.low is not None
+
+
+@pytest.mark.parametrize(
+    ("loss", "constant"),
+    [
+        ("mean_absolute_error", "always 'no'"),
+        ("binary_crossentropy", "always the frequencies in the training rows"),
+    ],
+)
+def test_a_loss_that_is_no_cross_entropy_may_be_better_with_the_most_frequent_class(
+    table: DatasetFile, tmp_path: Path, loss: str, constant: str
+) -> None:
+    plans = (ExecutionPlan(execution=1, seed=1, wants_baseline=True),)
+    text = own_code.IMPORTS + BINARY.replace("METRICS", "[]").replace("binary_crossentropy", loss)
+    code = own_code.code_in(tmp_path / "code", text)
+    (baseline,) = baselines_of(table, tmp_path, plans, code=code, metric="val_loss", direction="min")
+    assert present(baseline.constant).describe() == constant
+    if loss == "mean_absolute_error":
+        assert baseline.score == pytest.approx(1 - share_of_no(table)), "each row with 'yes' is wrong by 1"
 
 
 def test_a_metric_that_only_the_code_knows_has_none(table: DatasetFile, tmp_path: Path) -> None:

@@ -135,9 +135,42 @@ def test_what_the_code_does_not_ask_for_beside_a_value_is_known(tmp_path: Path) 
     unasked = {(each.name, each.value): set(each.names) for each in built.unasked}
     assert unasked["family", "mlp"] == {"dropout"}
     assert unasked["family", "cnn"] == {"depth", "units_0", "units_1"}
-    assert unasked["depth", 1] == {"dropout", "units_1"}
-    assert unasked["depth", 2] == {"dropout"}
+    assert unasked["depth", 1] == {"units_1"}, "what another family asks for is known by the family"
+    assert ("depth", 2) not in unasked
     assert all("family" not in names for names in unasked.values())
+
+
+MANY_PAIRS = """
+def build_model(hp):
+    for name in ("act", "norm", "start", "way"):
+        hp.Choice(name, [f"{name}{number}" for number in range(10)])
+    if hp.Choice("kind", ["a", "b", "c"]) == "b":
+        hp.Float("b_rate", 0.0, 0.5)
+    return keras.Sequential()
+"""
+
+
+def test_a_value_that_was_seldom_built_is_not_said_to_switch_others_off() -> None:
+    module: dict[str, Any] = {"keras": NoModel()}
+    exec(MANY_PAIRS, module)
+    explorer = code_space.SpaceExplorer(lambda: None)
+    explorer.explore(module["build_model"])
+    unasked = {(each.name, each.value): set(each.names) for each in explorer.unasked(explorer.space())}
+    assert unasked == {("kind", "a"): {"b_rate"}, ("kind", "c"): {"b_rate"}}
+
+
+def test_what_is_declared_beforehand_and_read_by_its_name_has_an_effect() -> None:
+    def declare_and_build(hp: Any) -> None:
+        hp.Int("units", 4, 8)
+        build(hp)
+
+    def build(hp: Any) -> None:
+        if hp.Choice("kind", ["a", "b"]) == "b":
+            hp.get("units")
+
+    explorer = code_space.SpaceExplorer(lambda: None)
+    explorer.explore(build, declare_and_build)
+    assert explorer.unasked(explorer.space()) == ()
 
 
 SPEC: dict[str, Any] = {

@@ -89,6 +89,19 @@ def test_the_parts_of_the_code_are_those_of_each_experiment(tmp_path: Path) -> N
     assert [{*dataset.x[rows].ravel().tolist()} for rows in dataset.parts] == [{40.0}, {20.0}, {10.0}]
 
 
+def test_the_levels_of_a_named_index_are_columns_as_in_parquet(tmp_path: Path) -> None:
+    text = A_TABLE.replace('drop(columns="price")', 'drop(columns="price").set_index(%s)')
+    for number, (index, names) in enumerate(
+        [("['town', 'part']", ["town", "part", "size"]), ("'town'", ["town", "size", "part"]),
+         ("np.array([f'r{i}' for i in range(60)])", ["index", "size", "town", "part"]),
+         ("np.arange(60) + 5", ["size", "town", "part"])]
+    ):  # fmt: skip
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        columns = [column.name for column in Loaded(folder, text % index).profile.columns]
+        assert [name for name in columns if name != "y"] == names
+
+
 def test_a_function_without_arguments_returns_parts_as_those_of_keras(tmp_path: Path) -> None:
     loaded = Loaded(tmp_path, AS_KERAS)
     assert loaded.result.rows == {"train": 40, "validation": 10, "test": 10}

@@ -22,7 +22,13 @@ PARSER = "import argparse, json, os\nparser = argparse.ArgumentParser()\nadd = p
 READ = "\nreceived = vars(parser.parse_args())\n"
 
 
-def run(folder: Path, files: dict[str, str], args: dict[str, Any], entry: str = "train.py") -> Any:
+def run(
+    folder: Path,
+    files: dict[str, str],
+    args: dict[str, Any],
+    entry: str = "train.py",
+    report: ArtifactReport | None = None,
+) -> Any:
     """Run a script once, and return the values that it received."""
     stored = []
     for number, (path, text) in enumerate(files.items()):
@@ -39,7 +45,7 @@ def run(folder: Path, files: dict[str, str], args: dict[str, Any], entry: str = 
         objective={"metric": "loss", "direction": "min"},
         model_name="m",
     )
-    scripts.train(task, ArtifactReport(folder))
+    scripts.train(task, report or ArtifactReport(folder))
     return json.loads((folder / "run" / "output" / "received.json").read_text())
 
 
@@ -293,7 +299,8 @@ def test_an_argument_may_be_declared_through_a_name_for_the_method(tmp_path: Pat
 @pytest.mark.parametrize(
     "declared",
     [
-        'for name in ("shuffle", "cache"):\n    parser.add_argument("--" + name, action="store_false")\n',
+        'for name in json.loads(\'["shuffle", "cache"]\'):\n'
+        '    parser.add_argument("--" + name, action="store_false")\n',
         "import optparse\nparser = optparse.OptionParser()\n"
         'parser.add_option("--shuffle", action="store_false", default=True)\n',
     ],
@@ -303,7 +310,7 @@ def test_false_is_not_left_out_for_a_declaration_that_is_not_found(tmp_path: Pat
     is_loop = "optparse" not in declared
     text = (PARSER if is_loop else "import json, os\n") + declared
     text += READ if is_loop else "\nreceived = vars(parser.parse_args()[0])\n"
-    with pytest.raises(ProgramFailed, match="its declaration was not found, so without it, it may be true"):
+    with pytest.raises(ProgramFailed, match="its declaration was not found, so how the script reads false"):
         run(tmp_path, {"train.py": text + REPORTED}, {"shuffle": False})
 
 

@@ -42,6 +42,11 @@ MADE: dict[str, str] = {
     "    p = argparse.ArgumentParser(add_help=False)\n    p.add_argument('--seed', type=int)\n    return p\n"
     f"{COMMANDS}sub.add_parser('fit', parents=[base()])\nsub.add_parser('test')\n",
     "a comprehension": f"{TWO}[p.add_argument('--seed', type=int) for p in (fit, test)]\n",
+    "functions that call themselves and each other": "def walk(p, deep):\n"
+    "    if not deep: p.add_argument('--seed', type=int)\n    else:\n"
+    + "        walk(p, deep - 1) if deep > 1 else turn(p, 0)\n" * 5
+    + "def turn(q, deep):\n    walk(q, deep)\n"
+    + f"{TWO}walk(fit, 0)\nturn(test, 0)\n",
     "an attribute": f"{COMMANDS}class A: ...\na = A()\na.fit = sub.add_parser('fit')\n"
     "a.fit.add_argument('--seed', type=int)\n",
 }
@@ -143,3 +148,17 @@ def test_a_list_that_a_search_chooses_as_a_text_becomes_several_arguments(
     tmp_path: Path, declared: str, value: str, received: Any
 ) -> None:
     assert received_by_argparse(tmp_path, declared, {"names": value}) == {"names": received}
+
+
+def test_functions_that_give_a_parser_to_themselves_many_times_are_read_at_once(tmp_path: Path) -> None:
+    walk = "def walk(parser, deep):\n    parser.add_argument('--seed')\n" + "    walk(parser, deep)\n" * 5
+    chain = "".join(
+        f"def add{number}(p):\n    p.add_argument('--x{number}')\n"
+        + "".join(f"    add{inner}(p)\n" for inner in range(number))
+        for number in range(16)
+    )
+    commands = "def more(subs):\n    subs.add_parser('fit')\n" + "    more(subs)\n" * 5
+    made = f"{walk}{chain}{commands}{PARSER}walk(parser, 3)\nadd15(parser)\nmore(parser.add_subparsers())\n"
+    entry = entry_of(tmp_path, made + READ)
+    names = {argument.name for argument in entry.arguments}
+    assert names == {"command", "--seed", *(f"--x{number}" for number in range(16))}

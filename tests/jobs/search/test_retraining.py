@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from jobs.actions.runs import results
+from jobs.actions.runs.job_warnings import MAX_WARNINGS, add_warning
 from jobs.actions.search import trials
 from jobs.kinds.train.payload import TrainPayload, TrainResult
+from jobs.messages.warning_codes import WORSE_THAN_TRIAL
 from jobs.models import Job
 from jobs.queries.runs import jobs as job_queries
+from jobs.queries.search.recommendation import is_doubted
 from jobs.queries.search.retraining import chosen_epoch, find_shortfall, objective_of
 from jobs.spec.sections.fit import FitSpec
 from tests.factories import SEARCH, make_dataset, make_experiment, make_job, make_trials
@@ -80,6 +83,17 @@ def test_the_warning_is_on_the_job_its_root_and_in_the_results_with_the_next_ste
         assert "on 90 test rows accuracy is 0.48 (95 % interval 0.4 to 0.56)" in text
         assert "trial 4 reached 0.94 ± 0.04 on validation rows" in text
         assert "Do not promote it before you know why" in text
+
+
+def test_a_model_with_many_warnings_of_its_own_code_is_still_not_recommended(
+    search: Job, training: Job
+) -> None:
+    for number in range(MAX_WARNINGS + 5):
+        add_warning(training.pk, code="of_code", message=f"Warning {number} of the code.")
+    assert results.apply_result(training, result((0.90, 0.94, 0.98), (0.40, 0.48, 0.56))) is None
+    add_warning(training.pk, code=WORSE_THAN_TRIAL, message="The code may send the same code without end.")
+    job = Job.objects.get(pk=training.pk)
+    assert is_doubted(job) and len(job.warnings) == MAX_WARNINGS + 1
 
 
 def test_a_result_of_an_earlier_release_has_no_comparison(training: Job) -> None:

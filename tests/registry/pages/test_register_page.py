@@ -82,9 +82,16 @@ def test_the_click_names_the_model_before_it_is_made(people: People, trained: Jo
     assert '<option value="digits" selected>' in form and 'value="digits-for-real"' not in form
 
 
-@pytest.mark.parametrize(("target", "proposed"), [("label", "weather"), ("width", "digits-for-real")])
+@pytest.mark.parametrize(
+    ("data_fields", "proposed"),
+    [
+        ({"target": "label"}, "weather"),
+        ({"target": "width"}, "digits-for-real"),
+        ({"target": "label", "task": "regression"}, "digits-for-real"),
+    ],
+)
 def test_the_model_for_the_same_column_of_the_same_data_is_proposed(
-    people: People, trained: JobArtifact, target: str, proposed: str
+    people: People, trained: JobArtifact, data_fields: dict[str, str], proposed: str
 ) -> None:
     data = factories.make_dataset("rain", project=people.project, by=people.owner).versions.get()
     trained.job.payload_json = {"dataset_version": data.pk}
@@ -98,7 +105,7 @@ def test_the_model_for_the_same_column_of_the_same_data_is_proposed(
         state="completed",
         payload={"dataset_version": data.pk},
     )
-    other.revisions.update(spec_json={**factories.SEARCH, "data": {"dataset": "rain", "target": target}})
+    other.revisions.update(spec_json={**factories.SEARCH, "data": {"dataset": "rain", **data_fields}})
     (version,) = factories.make_model("weather", project=people.project, by=people.owner).versions.all()
     version.source_job = job
     version.save(update_fields=["source_job"])

@@ -28,6 +28,11 @@ def is_stopped(pid: int) -> bool:
     return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
 
 
+def has_ended(pid: int) -> bool:
+    """Return whether a process is gone, or only waits for a parent that takes its status."""
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
 async def test_a_run_whose_lease_expires_is_suspended_and_continues_after_a_renewal(bench: Bench) -> None:
     run = bench.start(SLOWLY)
     await until(lambda: bench.repository.losses())
@@ -59,7 +64,7 @@ async def test_programs_that_the_runner_has_started_are_suspended_too(bench: Ben
     await until(lambda: not any(map(is_stopped, processes)))
     run.supervisor.end(AttemptEnd(Outcome.KILLED))
     await run.ended()
-    await until(lambda: not any(psutil.pid_exists(process) for process in processes))
+    await until(lambda: all(map(has_ended, processes)))
 
 
 async def test_a_suspended_run_that_is_no_longer_held_is_killed_without_a_further_step(bench: Bench) -> None:

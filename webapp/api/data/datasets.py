@@ -183,18 +183,22 @@ def read_again(
     return Status(201, queries.version_out(new_version))
 
 
-@router.post("/datasets/{slug}/versions/{number}/offers/{position}", response={201: DatasetVersionOut})
+@router.post(
+    "/datasets/{slug}/versions/{number}/offers/{position}",
+    response={200: DatasetVersionOut, 201: DatasetVersionOut},
+)
 @idempotent
 def accept_offer(
     request: HttpRequest, slug: str, number: int, position: int, project: str | None = None
 ) -> Status[DatasetVersionOut]:
     """Accept one of `schema.offers`, counted from 0, in a new version of the same file.
 
-    A choice that keeps how the file was read is recorded, and the answer is the version itself.
+    A choice that keeps how the file was read is recorded, and the answer is the version itself, with status
+    200: nothing is created.
     """
     version = _writable_version(request, slug, number, project)
-    new_version = dataset_roles.accept_offer(version, position, by=actor(request))
-    return Status(201, queries.version_out(new_version))
+    read = dataset_roles.accept_offer(version, position, by=actor(request))
+    return Status(200 if read.pk == version.pk else 201, queries.version_out(read))
 
 
 def _writable_version(request: HttpRequest, slug: str, number: int, project: str | None) -> DatasetVersion:

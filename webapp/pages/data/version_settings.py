@@ -8,6 +8,7 @@ from jobs.access import Action
 from jobs.models import DatasetVersion
 from jobs.queries.data import datasets as queries
 from jobs.spec.data.dates.formats import EXAMPLE, write_date
+from jobs.spec.data.dates.unix_times import UNITS
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.data.offers import Offer
 from jobs.spec.data.profile import Column, Profile
@@ -42,6 +43,7 @@ DATE_FORMATS: tuple[DateFormatChoice, ...] = tuple(
         *("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%d/%m/%y", "%m/%d/%y"),
         *("%m/%d/%Y %I:%M %p", "%d/%m/%Y %H:%M", "%d-%b-%Y", "%d %B %Y", "%B %d, %Y"),
         *("%Y%m%d", "%Y-%m", "%YQ%q", "%G-W%V", "%a, %d %b %Y %H:%M:%S %z"),
+        *(unit.format for unit in UNITS),
     )
 )
 """Formats that the form of a table suggests; a person may write others."""

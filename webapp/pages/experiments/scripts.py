@@ -22,6 +22,7 @@ from jobs.queries.data import datasets
 from jobs.queries.experiments import experiments
 from jobs.spec.plan import names
 from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
+from webapp.forms.experiments.script.descriptions import describe_others
 from webapp.forms.experiments.script.script import ScriptForm
 from webapp.forms.experiments.script.spec import initial_values, spec_from, spec_part
 from webapp.pages.shortcuts import (
@@ -114,6 +115,7 @@ class ScriptPage(Context):
     project: Project
     experiment: Experiment | None
     is_unsaved: bool
+    how_others: str
     scripts: list[str]
     may_run: bool
     crumbs: Crumbs
@@ -160,6 +162,7 @@ def _show_script_form(
         project=project,
         experiment=experiment,
         is_unsaved=is_unsaved,
+        how_others=describe_others(_find_script(version, _entry_of(spec))),
         scripts=_list_scripts(version),
         may_run=access.can(request.user, project, Action.RUN_CODE),
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
@@ -180,10 +183,14 @@ def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
     model, search = spec_part(spec, "model"), spec_part(spec, "search")
     space = search.get("space")
     return rows_of(
-        _find_script(version, str(model.get("entry", ""))),
+        _find_script(version, _entry_of(spec)),
         spec_part(model, "args"),
         space if isinstance(space, list) else (),
     )
+
+
+def _entry_of(spec: Json) -> str:
+    return str(spec_part(spec, "model").get("entry", ""))
 
 
 def _find_script(version: CodeVersion, entry: str) -> CodeEntry | None:

@@ -5,6 +5,7 @@ import ast
 from jobs.messages.code import ArgumentAction, CodeArgument
 from workers.code_reader.modules import Module, constant, printable
 from workers.code_reader.script_arguments.argparse_arguments import Declared
+from workers.code_reader.script_arguments.argument_choices import choices_of
 
 DEFINE = "DEFINE_"
 KINDS = {"integer": "int", "float": "float", "string": "str"}
@@ -47,9 +48,11 @@ def _flag(module: Module, call: ast.Call, kind: str, required: set[object]) -> C
         default=None if name in required else module.source(default) or "None",
         annotation="bool" if is_boolean else KINDS.get(kind.removeprefix("multi_")),
         help=printable(described) if isinstance(described, str) else None,
-        choices=module.source(choices),
+        choices=choices_of(module, choices),
+        any_case=kind in ("enum", "multi_enum") and constant(keywords.get("case_sensitive")) is False,
         action=action,
         flags=[printable(f"--{name}")],
         off=printable(f"--no{name}") if is_boolean else None,
         separator=SEPARATORS.get(kind),
+        library="absl",
     )

@@ -9,6 +9,9 @@ from workers.code_reader.modules import Module, constant, list_of_names, printab
 from workers.code_reader.script_arguments.argparse_parsers import PARSER, CommandChoice, Parsers
 from workers.code_reader.script_arguments.argument_choices import choices_of, value_of
 from workers.code_reader.script_arguments.argument_words import words_of
+from workers.code_reader.script_arguments.loops.dataclass_fields import DataClasses
+from workers.code_reader.script_arguments.loops.loop_items import LoopItems
+from workers.code_reader.script_arguments.loops.loop_turns import LoopTurns
 from workers.code_reader.script_arguments.parser_names import method_of
 
 PARSE = ("parse_args", "parse_known_args")
@@ -42,11 +45,19 @@ COMMAND = "command"
 
 @dataclass(frozen=True)
 class Declared:
-    """The arguments that a script declares, a note about those that are not known, and how they are given."""
+    """The arguments that a script declares.
+
+    Attributes:
+        arguments: those that are known.
+        note: a sentence about others.
+        given_as: how others are given.
+        ignores_others: whether it passes over those that it does not declare.
+    """
 
     arguments: list[CodeArgument]
     note: str = ""
     given_as: GivenAs = "--name value"
+    ignores_others: bool = False
 
 
 def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared | None:
@@ -59,14 +70,21 @@ def declared_by_argparse(module: Module, modules: Iterable[Module]) -> Declared 
         return None
     arguments = [_command(choice, owner, parsers) for choice in parsers.choices for owner in choice.owners]
     dynamic: list[int] = []
+    turns = LoopTurns(module, parsers.names, LoopItems(module, parsers.names, DataClasses(module, modules)))
     for call in added:
-        if _action_name(module, call) in NOT_GIVEN:
-            continue
-        argument, commands = _argument(module, call, parsers, modules), parsers.commands_of(call)
-        if argument is None or commands is None:
+        commands, filled = parsers.commands_of(call), turns.calls(call)
+        several = [
+            _argument(module, each, parsers, modules)
+            for each in filled or ()
+            if _action_name(module, each) not in NOT_GIVEN
+        ]
+        known = [each for each in several if each is not None]
+        if filled is None or len(known) < len(several) or commands is None:
             dynamic.append(call.lineno)
         else:
-            arguments += [argument.model_copy(update={"command": command}) for command in commands]
+            added_here = [each.model_copy(update={"command": name}) for each in known for name in commands]
+            # A loop over commands adds each of them once.
+            arguments += [each for n, each in enumerate(added_here) if each not in added_here[:n]]
     return _declared(calls, arguments, dynamic)
 
 
@@ -82,8 +100,9 @@ def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: lis
         notes.append(
             f"Only running the script shows the arguments of {lines}{more}: add them by hand in the form."
         )
-    if any(method_of(call) == "parse_known_args" for call in calls):
-        notes.append("It accepts further arguments.")
+    ignores_others = any(method_of(call) == "parse_known_args" for call in calls)
+    if ignores_others:
+        notes.append("It passes over arguments that it does not declare (parse_known_args).")
     parsers = [call for call in calls if method_of(call) == PARSER]
     # One without help is a parent of others.
     if sum(constant(_keywords(call).get("add_help")) is not False for call in parsers) > 1:
@@ -92,7 +111,7 @@ def _declared(calls: list[ast.Call], arguments: list[CodeArgument], dynamic: lis
             each.model_copy(update={"default": "None"}) if each.default is None else each
             for each in arguments
         ]
-    return Declared(arguments, " ".join(notes))
+    return Declared(arguments, " ".join(notes), ignores_others=ignores_others)
 
 
 def _command(choice: CommandChoice, owner: str | None, parsers: Parsers) -> CodeArgument:

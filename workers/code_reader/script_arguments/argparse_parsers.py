@@ -15,8 +15,8 @@ ADD_PARSER = "add_parser"
 ADD_COMMANDS = "add_subparsers"
 PARSER = "ArgumentParser"
 GROUPS = ("add_argument_group", "add_mutually_exclusive_group")
-MOST_STEPS = 10
-"""Names between an argument and the call that makes its parser."""
+MOST_STEPS = 100
+"""Names between an argument and the call that makes its parser. Python allows no endless depth of calls."""
 
 type Commands = list[str | None]
 """The commands of a parser; None is the script itself."""
@@ -43,22 +43,25 @@ class Parsers:
     """The parsers that the calls of a module make.
 
     Attributes:
+        names: the meanings of names in the module.
         choices: the choices between commands.
         defaults: the sources given to `set_defaults`, by name.
         hidden_defaults: a call of `set_defaults` that may set any name; None without one.
     """
 
     def __init__(self, module: Module) -> None:
-        self._names = Names(module)
+        self.names = Names(module)
         self._heirs: dict[str, Commands] = {}
+        self._visited: dict[tuple[ast.expr, int], Commands | None] = {}
+        self._meanings_of: dict[tuple[ast.expr, int], list[ast.expr]] = {}
         self.choices: list[CommandChoice] = []
         self.defaults: dict[str, ast.expr] = {}
         self.hidden_defaults: ast.Call | None = None
-        for call in self._names.calls:
+        for call in self.names.calls:
             if method_of(call) == ADD_COMMANDS:
                 owners = self._commands(_holder(call), call.lineno)
                 self.choices.append(CommandChoice(call, [None] if owners is None else owners))
-        for call in self._names.calls:
+        for call in self.names.calls:
             self._read(call)
         for choice in self.choices:
             choice.names = list(dict.fromkeys(choice.names))
@@ -77,13 +80,13 @@ class Parsers:
     def _read(self, call: ast.Call) -> None:
         method = method_of(call)
         if method == ADD_PARSER and (choice := self._choice(_holder(call), call.lineno)) is not None:
-            names = self._names.texts(call.args[0], call.lineno) if call.args else None
+            names = self.names.texts(call.args[0], call.lineno) if call.args else None
             choice.names += names or []
             choice.is_whole = choice.is_whole and names is not None
         if method in (ADD_PARSER, PARSER):
             for parent in _parents(call):
                 commands = self._commands(call, call.lineno)
-                for key in self._names.keys_of(parent):
+                for key in self.names.keys_of(parent):
                     self._heirs.setdefault(key, []).extend(commands or [])
         elif method == "set_defaults":
             for name, value in given_to(call):
@@ -94,25 +97,40 @@ class Parsers:
 
     def _adder(self, call: ast.Call) -> ast.Attribute | None:
         """Return the method that a name holds, as in `add = parser.add_argument`."""
-        value = self._names.bound(call.func, call.lineno) if isinstance(call.func, ast.Name) else None
+        value = self.names.bound(call.func, call.lineno) if isinstance(call.func, ast.Name) else None
         return value if isinstance(value, ast.Attribute) and value.attr == ADD else None
 
-    def _commands(self, node: ast.expr, line: int, steps: int = 0) -> Commands | None:
+    def _commands(self, node: ast.expr, line: int) -> Commands | None:
         """Return the commands whose parsers an expression may be; None if they are not known."""
+        self._visited = {}
+        commands = self._visit(node, line, 0)
+        # A function that only calls itself gives no parser.
+        return [None] if commands == [] else commands
+
+    def _visit(self, node: ast.expr, line: int, steps: int) -> Commands | None:
+        """Return `_commands` without those of expressions that are being visited, which come with these."""
         if steps > MOST_STEPS:
             return [None]
+        place = (node, line)
+        if place not in self._visited:
+            # Functions may give their parser to each other, and to themselves, in many calls.
+            self._visited[place] = []
+            self._visited[place] = self._found(node, line, steps)
+        return self._visited[place]
+
+    def _found(self, node: ast.expr, line: int, steps: int) -> Commands | None:
         if isinstance(node, ast.Constant):
             return None
         if isinstance(node, ast.Call):
             return self._made(node, line, steps)
         if (heirs := self._heirs.get(ast.unparse(node))) is not None:
             return heirs
-        several = [self._commands(each, each.lineno, steps + 1) for each in self._names.meanings(node, line)]
+        several = [self._visit(each, each.lineno, steps + 1) for each in self._meanings(node, line)]
         if not several:
             return [None]
         if None in several:
             return None
-        found = [name for commands in several for name in commands or ()]
+        found = list(dict.fromkeys(name for commands in several for name in commands or ()))
         key = constant(node.slice) if isinstance(node, ast.Subscript) else None
         # Of parsers that a loop puts into a dict by their names, one is meant.
         return [name for name in found if name and name.rpartition(" ")[2] == key] or found
@@ -121,33 +139,44 @@ class Parsers:
         """Return the commands whose parser a call makes."""
         method = method_of(call)
         if method in GROUPS:
-            return self._commands(_holder(call), line, steps + 1)
+            return self._visit(_holder(call), line, steps + 1)
         if method == ADD_PARSER:
             choice = self._choice(_holder(call), call.lineno)
-            names = self._names.texts(call.args[0], call.lineno) if call.args else None
+            names = self.names.texts(call.args[0], call.lineno) if call.args else None
             if names is None:
                 return None
             owners = choice.owners if choice is not None else [None]
             return [f"{owner} {name}" if owner else name for owner in owners for name in names]
         several = [
             commands
-            for key in self._names.keys_of(call)
-            for each in self._names.values_of(key)
-            if (commands := self._commands(each, each.lineno, steps + 1)) is not None
+            for key in self.names.keys_of(call)
+            for each in self.names.values_of(key)
+            if (commands := self._visit(each, each.lineno, steps + 1)) is not None
         ]
-        return [name for commands in several for name in commands] or [None]
+        if not several:
+            return [None]
+        return list(dict.fromkeys(name for commands in several for name in commands))
 
-    def _choice(self, node: ast.expr, line: int, steps: int = 0) -> CommandChoice | None:
+    def _choice(self, node: ast.expr, line: int) -> CommandChoice | None:
         """Return the choice between commands that an expression is."""
-        by_call = {id(choice.call): choice for choice in self.choices}
-        if id(node) in by_call:
-            return by_call[id(node)]
-        if steps <= MOST_STEPS:
-            for each in self._names.meanings(node, line):
-                if (choice := self._choice(each, each.lineno, steps + 1)) is not None:
-                    return choice
+        by_call: dict[ast.expr, CommandChoice] = {choice.call: choice for choice in self.choices}
+        waiting, visited = [(node, line)], set[tuple[ast.expr, int]]()
+        while waiting:
+            place = waiting.pop()
+            if (choice := by_call.get(place[0])) is not None:
+                return choice
+            if place not in visited:
+                visited.add(place)
+                meanings = self._meanings(*place)
+                waiting += [(each, each.lineno) for each in reversed(meanings)]
         # Another part of the code may have made it.
-        return self.choices[0] if self.choices and not steps else None
+        return self.choices[0] if self.choices else None
+
+    def _meanings(self, node: ast.expr, line: int) -> list[ast.expr]:
+        place = (node, line)
+        if place not in self._meanings_of:
+            self._meanings_of[place] = self.names.meanings(node, line)
+        return self._meanings_of[place]
 
 
 def _holder(call: ast.Call) -> ast.expr:

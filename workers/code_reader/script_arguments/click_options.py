@@ -5,6 +5,7 @@ import ast
 from jobs.messages.code import ArgumentAction, CodeArgument
 from workers.code_reader.modules import Module, constant, list_of_names, printable
 from workers.code_reader.script_arguments.argparse_arguments import Declared
+from workers.code_reader.script_arguments.argument_choices import choices_of
 
 CLICK = "click"
 WORDS = ["true", "false"]
@@ -82,6 +83,7 @@ def _argument(module: Module, decorator: ast.expr, command: str | None) -> CodeA
         annotation=annotation,
         help=printable(described) if isinstance(described, str) else None,
         choices=_choices(module, keywords.get("type")),
+        any_case=_ignores_case(keywords.get("type")),
         action=action,
         flags=[printable(flag) for flag in flags],
         off=off,
@@ -90,6 +92,7 @@ def _argument(module: Module, decorator: ast.expr, command: str | None) -> CodeA
         const=module.source(keywords.get("flag_value")),
         words=WORDS if is_boolean and action == "store" else [],
         command=command or None,
+        library="click",
     )
 
 
@@ -127,8 +130,14 @@ def _annotation(module: Module, keywords: dict[str, ast.expr]) -> str | None:
 
 def _choices(module: Module, node: ast.expr | None) -> str | None:
     if isinstance(node, ast.Call) and module.full_name(node.func) == "click.Choice" and node.args:
-        return module.source(node.args[0])
+        return choices_of(module, node.args[0])
     return None
+
+
+def _ignores_case(node: ast.expr | None) -> bool:
+    """Return whether the choices of an option may be given in large or small letters."""
+    given = node.keywords if isinstance(node, ast.Call) else []
+    return any(each.arg == "case_sensitive" and constant(each.value) is False for each in given)
 
 
 def _is_required(keywords: dict[str, ast.expr]) -> bool:

@@ -48,7 +48,7 @@ class Names:
         key = ast.unparse(node)
         around = self._around(line)
         if around is not None and key in function_parameters(around):
-            given = [value for call in self.calls if (value := _argument(call, around, key)) is not None]
+            given = [value for call in self.calls if (value := argument_of(call, around, key)) is not None]
             if given:
                 return given
         turns = self._turns(key, line)
@@ -161,7 +161,7 @@ def function_parameters(function: Function) -> list[str]:
     return [each.arg for each in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs)]
 
 
-def _argument(call: ast.Call, function: Function, name: str) -> ast.expr | None:
+def argument_of(call: ast.Call, function: Function, name: str) -> ast.expr | None:
     """Return the value that a call of a function gives to its argument; None for another call."""
     called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if called != function.name:

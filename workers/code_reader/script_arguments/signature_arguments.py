@@ -47,6 +47,7 @@ def declared_by_fire(module: Module) -> Declared | None:
             flags=[printable(f"--{argument.arg}")],
             # It reads each text as a literal of Python.
             words=WORDS,
+            library="fire",
         )
         for argument, default in _parameters(functions[0])
     ]
@@ -123,6 +124,7 @@ def _of_typer(
         nargs=count or ("+" if is_list and not is_option else None),
         words=WORDS if kind == "bool" and action == "store" else [],
         command=command,
+        library="typer",
     )
 
 

@@ -3,7 +3,7 @@
 No user code is called here. It may return anything, so each message names the value and its part.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.encode import MAX_LABEL, missing
+from workers.engine.data.reading.header import INDEX
 from workers.engine.data.table import NUMBERS, check_names
 from workers.engine.data.texts import TEXT
 from workers.engine.errors import BadData
@@ -94,6 +95,7 @@ def _features(x: Any, what: str, limits: FileLimits) -> dict[str, Any]:
     if isinstance(x, Mapping) or _is_frame(x):
         # The columns of a frame may have one name twice, which a dictionary would hide.
         pairs = [(str(name).strip(), column) for name, column in x.items()]
+        pairs = [*(_levels(x, {name for name, _ in pairs}) if _is_frame(x) else ()), *pairs]
         if not pairs:
             raise BadData(f"{what} returned an x without columns")
         check_names([name for name, _ in pairs], f"x of {what}", limits)
@@ -112,6 +114,21 @@ def _features(x: Any, what: str, limits: FileLimits) -> dict[str, Any]:
         raise BadData(f"x of {what} has the shape {array.shape}: its rows are empty")
     _refuse_gaps(array, "x", what)
     return {FEATURES: array}
+
+
+def _levels(frame: Any, used: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the levels of a frame's index, as they are columns of Parquet files.
+
+    Numbers without a name only count the rows, and a column may have kept the name of a level.
+    """
+    index = frame.index
+    for number, name in enumerate(index.names):
+        values = index.get_level_values(number)
+        is_count = index.nlevels == 1 and name is None and values.dtype.kind in "iu"
+        label = INDEX if name is None else str(name).strip()
+        label = label if index.nlevels == 1 or name is not None else f"{label}_{number + 1}"
+        if not is_count and label not in used:
+            yield label, values
 
 
 def _targets(y: Any, what: str) -> Any:

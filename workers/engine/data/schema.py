@@ -18,7 +18,7 @@ from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateFacts
 from workers.engine.data.encode import choose_target, missing, some
-from workers.engine.data.findings.identifiers import NO_IDENTIFIER, Judgement, judge
+from workers.engine.data.findings.identifiers import NO_IDENTIFIER, Judgement, judge, judge_read_numbers
 from workers.engine.data.findings.writings import Group, find_groups, merge
 from workers.engine.data.labels import is_list_column
 from workers.engine.data.reading.column_types import TypedColumn
@@ -181,6 +181,8 @@ class _ReadColumns:
         described = _role(
             name, self.columns, column.type, request.role, self.target, self.features, is_index=is_index
         )
+        if column.misfits is not None and request.role is None and described.role == "feature":
+            described = self._with_role_of_words(name, described)
         self.schema[name] = replace(
             described,
             number_format=column.number_format,
@@ -192,6 +194,18 @@ class _ReadColumns:
             merge_labels=request.merge_labels,
             merged=groups,
         )
+
+    def _with_role_of_words(self, name: str, column: ColumnSchema) -> ColumnSchema:
+        """Return a column that identified rows by its words with this role, also as numbers.
+
+        A person who reads it as numbers changes its type alone.
+        """
+        if self.features is not None or column.type not in ("number", "integer"):
+            return column
+        judgement = judge_read_numbers(self.columns[name])
+        if judgement.reason is None:
+            return column
+        return replace(column, role="id", reason=judgement.reason, judgement=judgement)
 
 
 def _with_feature(schema: dict[str, ColumnSchema], target: str) -> dict[str, ColumnSchema]:

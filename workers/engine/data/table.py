@@ -34,7 +34,11 @@ from workers.engine.data.reading.exact_columns import with_exact_texts
 from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, EqualDecimals, loses_digits
 from workers.engine.data.reading.header import Header
 from workers.engine.data.reading.pandas_index import NUMBER, FrameColumns, different_names, frame_columns
-from workers.engine.data.reading.plain_columns import describe_durations, with_plain_columns
+from workers.engine.data.reading.plain_columns import (
+    describe_durations,
+    describe_zones,
+    with_plain_columns,
+)
 from workers.engine.data.spilled import Spill, SpilledColumns, length
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array, trimmed
 from workers.engine.errors import BadData
@@ -59,6 +63,7 @@ class Table:
         bad_rows: how many rows were left out, because they could not be read.
         gap_words: of number columns in text tables, the words for missing numbers with their rows.
         three_decimals: the number columns in text tables whose numbers all are whole or have three decimals.
+        groups_by_points: such columns that are texts, since another column of the file has decimal commas.
         findings: sentences on how the file was understood.
         index: the columns with the labels of the rows, which the file has without a name.
         renamed: the name in the file and the new one, of each column whose name is not used.
@@ -71,6 +76,7 @@ class Table:
     bad_rows: int = 0
     gap_words: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
     three_decimals: frozenset[str] = frozenset()
+    groups_by_points: frozenset[str] = frozenset()
     findings: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
@@ -329,8 +335,8 @@ def _from_columns(
 
 def _described(table: Table, schema: Any) -> Table:
     """Return a table with sentences on the fields of a file that are read in another type."""
-    durations = describe_durations(schema)
-    return dataclasses.replace(table, findings=(*table.findings, *durations)) if durations else table
+    described = (*describe_durations(schema), *describe_zones(schema, table.columns))
+    return dataclasses.replace(table, findings=(*table.findings, *described)) if described else table
 
 
 def _with_header(columns: Mapping[str, Array], header: Header) -> Table:

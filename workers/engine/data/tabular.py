@@ -32,6 +32,7 @@ from workers.engine.data.findings.doubts import sentences_on_decimals
 from workers.engine.data.findings.folded import fold
 from workers.engine.data.findings.long_names import LongNames
 from workers.engine.data.findings.ordered_offers import OrderedOffers, order_offers
+from workers.engine.data.findings.sentinels import offer_sentinels
 from workers.engine.data.findings.small_floats import find_lost_numbers
 from workers.engine.data.findings.writings import count_values
 from workers.engine.data.garbled import find_garbled
@@ -94,7 +95,8 @@ def make_table_profile(
     counts = statistics.class_counts(target.y, target.task, target.outputs)
     dates = find_date_issues(table.columns, schema.columns)
     far = find_far_dates(table.columns, schema.columns)
-    ordered = order_offers(schema, [*dates.offers, *far.offers], target.y, target.task)
+    sentinels = offer_sentinels(table.columns, schema.columns)
+    ordered = order_offers(schema, [*dates.offers, *far.offers, *sentinels], target.y, target.task)
     issues = statistics.find_issues(
         table,
         target=schema.target,

@@ -20,10 +20,11 @@ from workers.engine.errors import BadData, TargetGaps
 
 
 class Kept(NamedTuple):
-    """The rows that have a target, and how many have none."""
+    """The rows that have a target, how many have none, and which these are, (rows,); None without any."""
 
     schema: Schema
     left_out: int
+    gaps: Array | None = None
 
 
 def with_target(schema: Schema, choice: RowsWithoutTarget, read: Table) -> Kept:
@@ -49,14 +50,26 @@ def with_target(schema: Schema, choice: RowsWithoutTarget, read: Table) -> Kept:
     if choice == "refuse":
         raise TargetGaps(_refusal(schema, read, gaps))
     _check_weights(schema, gaps)
-    columns = editable(schema.table.columns)
-    for name, column in schema.table.columns.items():
-        columns[name] = column[~gaps]
+    table = without_rows(schema.table, gaps)
+    columns = editable(table.columns)
     # Gaps among true and false make them the numbers 1 and 0, whose classes would have other names.
     was_text = is_text(head(read.columns, schema.target, 1))
     if was_text and schema.columns[schema.target].type == "boolean":
         columns[schema.target] = columns[schema.target].astype(bool)
-    return Kept(replace(schema, table=replace(schema.table, columns=columns)), count)
+    return Kept(replace(schema, table=replace(table, columns=columns)), count, gaps)
+
+
+def without_rows(table: Table, left_out: Array) -> Table:
+    """Return a table without some rows.
+
+    Args:
+        table: the table.
+        left_out: whether each row is left out, (rows,).
+    """
+    columns = editable(table.columns)
+    for name, column in table.columns.items():
+        columns[name] = column[~left_out]
+    return replace(table, columns=columns)
 
 
 def _refusal(schema: Schema, read: Table, gaps: Array) -> str:

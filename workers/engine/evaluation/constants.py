@@ -22,6 +22,10 @@ MEANS = frozenset({"mse", "rmse", "r2"})
 """Losses and metrics for which no constant is better than the mean."""
 MEDIANS = frozenset({"mae"})
 FREQUENCIES = frozenset({"loss", "auc"})
+CROSS_ENTROPIES = frozenset(
+    {"binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy"}
+)
+"""Losses for which no constant is better than the frequencies; another may prefer the most frequent class."""
 NAMES_OF_KERAS = {
     "acc": "accuracy",
     "binary_accuracy": "accuracy",
@@ -48,7 +52,8 @@ def constant_rows(metric: str, loss: str, profile: Profile, y: Array, weights: W
     """Return the constant predictions of which one has the best score; empty if there is none.
 
     A constant's recall can be 1, which no model exceeds, so recall has none. For the losses between the
-    squared and the absolute error it is the mean or the median.
+    squared and the absolute error it is the mean or the median, and for a loss of classes that is no
+    cross-entropy the frequencies or the most frequent class.
 
     Args:
         metric: `loss`, or the metric's name.
@@ -61,8 +66,9 @@ def constant_rows(metric: str, loss: str, profile: Profile, y: Array, weights: W
     if profile.task == "regression":
         return _of_numbers(metric, loss, columns(y), weights)
     if profile.task == "multilabel":
-        return _of_labels(metric, profile, constant_prediction("multilabel", y, 1, 0, weights)[0])
-    return _of_classes(metric, profile, constant_prediction(profile.task, y, 1, profile.outputs, weights)[0])
+        return _of_labels(metric, loss, profile, constant_prediction("multilabel", y, 1, 0, weights)[0])
+    frequencies = constant_prediction(profile.task, y, 1, profile.outputs, weights)[0]
+    return _of_classes(metric, loss, profile, frequencies)
 
 
 def _of_numbers(metric: str, loss: str, y: Floats, weights: Weights) -> list[ConstantRow]:
@@ -87,7 +93,7 @@ def _medians(y: Floats, weights: Weights) -> Floats:
     return np.array([np.quantile(column, 0.5, weights=weights, method="inverted_cdf") for column in y.T])
 
 
-def _of_classes(metric: str, profile: Profile, frequencies: Floats) -> list[ConstantRow]:
+def _of_classes(metric: str, loss: str, profile: Profile, frequencies: Floats) -> list[ConstantRow]:
     is_binary = profile.task == "binary"
     most, labels = int(frequencies.argmax()), profile.class_labels
 
@@ -102,16 +108,29 @@ def _of_classes(metric: str, profile: Profile, frequencies: Floats) -> list[Cons
         return always(1)
     kind = Constant(kind="classes" if metric == "top_5_accuracy" else "frequencies")
     outputs = frequencies[1:] if is_binary else frequencies
-    return [ConstantRow(outputs, kind)] if metric in FREQUENCIES | {"top_5_accuracy"} else []
+    if metric not in FREQUENCIES | {"top_5_accuracy"}:
+        return []
+    return [ConstantRow(outputs, kind), *(always(most) if _may_prefer_one(metric, loss) else [])]
 
 
-def _of_labels(metric: str, profile: Profile, rates: Floats) -> list[ConstantRow]:
+def _may_prefer_one(metric: str, loss: str) -> bool:
+    """Return whether a prediction without doubt may have a better score than the frequencies."""
+    return metric == "loss" and loss not in CROSS_ENTROPIES
+
+
+def _of_labels(metric: str, loss: str, profile: Profile, rates: Floats) -> list[ConstantRow]:
+    likely = ConstantRow((rates > 0.5).astype(float), Constant(kind="labels"))
     if metric == "accuracy":
-        return [ConstantRow((rates > 0.5).astype(float), Constant(kind="labels"))]
+        return [likely]
     if metric == "precision":
         most = int(rates.argmax())
         return [ConstantRow(np.eye(len(rates))[most], _named("label", profile.class_labels, most))]
-    return [ConstantRow(rates, Constant(kind="frequencies"))] if metric in FREQUENCIES else []
+    if metric not in FREQUENCIES:
+        return []
+    return [
+        ConstantRow(rates, Constant(kind="frequencies")),
+        *([likely] if _may_prefer_one(metric, loss) else []),
+    ]
 
 
 def _named(kind: Literal["class", "label"], labels: Sequence[str], index: int) -> Constant:

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from jobs.messages.script_command import command_of, path_of
+from jobs.messages.script_doubts import doubts_of
 from jobs.messages.script_values import ArgumentRefused
 from jobs.messages.task import OwnCode
 from jobs.spec.sections.script_model import ScriptModel
@@ -31,6 +32,22 @@ def script_command(script: ScriptModel, code: OwnCode) -> tuple[str, ...]:
     except ArgumentRefused as error:
         message = f"{script.entry} was not started, since it cannot get the argument {error}"
         raise ProgramFailed("script_arguments", message) from error
+
+
+def argument_doubts(script: ScriptModel, code: OwnCode) -> list[str]:
+    """Return sentences about arguments whose effect is not known."""
+    declared = _declared_by(script, code)
+    return [
+        doubt
+        for name, value in script.args.items()
+        for doubt in doubts_of(
+            name,
+            [value],
+            declared.arguments,
+            ignores_others=declared.ignores_others,
+            given_as=declared.given_as,
+        )
+    ]
 
 
 def _declared_by(script: ScriptModel, code: OwnCode) -> Declared:

@@ -17,6 +17,7 @@ from workers.engine.models.code_models import code_space
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.code_models.code_space import SpaceExplorer
 from workers.engine.models.code_models.code_values import other_values, thresholds_in
+from workers.engine.models.code_models.metric_traps import notes_on_metrics
 from workers.engine.models.code_models.output_meaning import notes_on_outputs
 from workers.engine.models.code_models.saving import NotSaved, check_saving
 from workers.engine.models.keras_private import build_metrics
@@ -162,6 +163,12 @@ def _notes_of(code_build: CodeBuild) -> Iterator[str]:
             lambda rows: code_build.model.predict_on_batch(code_build.prepared(rows)),
             code_build.output,
             code_build.shape,
+        )
+        yield from notes_on_metrics(
+            code_build.code_model,
+            code_build.output,
+            code_build.shape,
+            is_one_hot=code_build.targets_form == "one_hot",
         )
     if not code_build.evaluates_rows:
         name = type(code_build.model).__name__

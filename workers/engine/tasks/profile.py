@@ -31,13 +31,13 @@ from workers.engine.data.reading.csv_file import read_csv
 from workers.engine.data.reading.joined_tables import join
 from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.reading.several import read_csv_files, read_json_files
-from workers.engine.data.schema import is_tabular, propose
+from workers.engine.data.schema import Schema, is_tabular, propose
 from workers.engine.data.spilled import Spill
 from workers.engine.data.split import named_parts
 from workers.engine.data.store import file_digest
 from workers.engine.data.table import Table, read_array, read_arrow, read_npz, read_parquet
 from workers.engine.data.tabular import TableTarget, make_table_profile
-from workers.engine.data.target_gaps import with_target
+from workers.engine.data.target_gaps import with_target, without_rows
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.report import Report
 from workers.engine.tasks.overviews import write_overviews
@@ -151,7 +151,17 @@ def _read_upload(task: ProfileTask, source: Source, spill: Spill, report: Report
         if first.source == "images"
         else BadRows(task.reading.max_bad_share)
     )
-    table = _read_files(task, files, bad, spill) if others else _read_file(task, first, bad, spill, report)
+    try:
+        table = (
+            _read_files(task, files, bad, spill) if others else _read_file(task, first, bad, spill, report)
+        )
+    except BadData as error:
+        # The reader of text does not know that it is a sheet, and that there are others.
+        if first.description.sheet is None:
+            raise
+        found = " ".join(first.findings)
+        message = f"the sheet {first.description.sheet!r} was read: {error}. {found}".rstrip(". ")
+        raise type(error)(message) from error
     if bad.rows:
         bad.write(Path(task.folder) / BAD_ROWS)
     findings = [finding for file in files for finding in file.findings]
@@ -257,16 +267,14 @@ def _prepared(table: Table, target: str | None, prediction_task: Task | None, ta
     if isinstance(table, ImageTable):
         proposed = propose_images(table, target=target, features=task.features, requests=task.columns)
     elif is_tabular(table):
-        proposed = propose(
-            table,
-            target=target,
-            features=task.features,
-            requests=task.columns,
-            task=prediction_task,
-        )
+        proposed = _proposed(table, target, prediction_task, task)
     else:
         return _prepared_arrays(table, target, prediction_task, task)
-    schema, left_out = with_target(proposed, task.rows_without_target, table)
+    schema, left_out, gaps = with_target(proposed, task.rows_without_target, table)
+    if gaps is not None and not isinstance(table, ImageTable):
+        # The values of a row without a target, such as the word of a sum, decide nothing about the others.
+        kept = _proposed(without_rows(table, gaps), schema.target, prediction_task, task)
+        schema = with_target(kept, task.rows_without_target, table).schema
     column = schema.table.columns[schema.target]
     encoded = TableTarget(*encode_target(schema.target, column, prediction_task))
     arrays, columns = {"y": encoded.y}, schema.table.columns
@@ -280,6 +288,10 @@ def _prepared(table: Table, target: str | None, prediction_task: Task | None, ta
         return profile, of_table(columns, encoded.y, profile)
 
     return Prepared(Content(arrays, columns), describe)
+
+
+def _proposed(table: Table, target: str | None, prediction_task: Task | None, task: ProfileTask) -> Schema:
+    return propose(table, target=target, features=task.features, requests=task.columns, task=prediction_task)
 
 
 def _with_new_names(task: ProfileTask, renamed: Mapping[str, str]) -> ProfileTask:
@@ -326,6 +338,8 @@ def _with_left_out(profile: Profile, rows: int) -> Profile:
         return profile
     many = "One row without a value" if rows == 1 else f"{rows:,} rows without a value"
     sentence = f"{many} of the target {profile.target!r} {'was' if rows == 1 else 'were'} left out."
+    if profile.offers or profile.findings:
+        sentence += f" The other sentences count rows without {'it' if rows == 1 else 'them'}."
     return profile.model_copy(update={"rows_without_target": rows, "findings": (sentence, *profile.findings)})
 
 

@@ -16,7 +16,7 @@ from jobs.spec.sections.pruning import Curve
 from jobs.spec.sections.script_model import ScriptModel
 from workers.engine.errors import BadSpec, ProgramFailed
 from workers.engine.report import Report, TaskInterrupted
-from workers.engine.scripts.command import script_command
+from workers.engine.scripts.command import argument_doubts, script_command
 from workers.engine.scripts.outputs import OF_RUN, OF_TRIAL
 from workers.engine.scripts.run import Plan, Reported, figures, run_script
 from workers.engine.tasks.failed_trials import result_or_failure
@@ -35,6 +35,7 @@ def train(task: TrainTask, report: Report) -> dict[str, Any]:
     """
     script, code = _script(task.spec), _code(task.code)
     command = script_command(script, code)
+    _warn(script, code, report)
     data = _data(task.dataset, task.spec, task.folder, report)
     report.phase("working")
     objective = task.objective if task.spec.search is not None else None
@@ -63,6 +64,11 @@ def train(task: TrainTask, report: Report) -> dict[str, Any]:
         "epochs": reported.last,
         "command": command,
     }
+
+
+def _warn(script: ScriptModel, code: OwnCode, report: Report) -> None:
+    for doubt in argument_doubts(script, code):
+        report.warning("script_arguments", f"{script.entry}: {doubt}.")
 
 
 def trials(task: TrialTask, report: Report) -> dict[str, Any]:
@@ -129,6 +135,7 @@ def _execution(
     number = execution.execution
     script, code = _script(trial.spec), _code(task.code)
     command = script_command(script, code)
+    _warn(script, code, report)
     report.execution(number, "running")
     plan = Plan(
         script=script,

@@ -3,7 +3,8 @@
 A format has the directives of `strptime`, such as `%d.%m.%Y`, and `%q` for a quarter. It describes the date.
 A time may follow a whole day whether the format has one or not, since a time is never in doubt: `10:30`,
 `10:30:00.5`, `3:05 PM`, each with an offset from UTC or without; before a day, as in `%H:%M %d.%m.%Y`, it may
-be any of these too. Several formats are separated by " or ".
+be any of these too. Several formats are separated by " or ". `unix seconds`, and the same with milliseconds,
+microseconds or nanoseconds, are the numbers of `unix_times`.
 """
 
 import datetime
@@ -21,6 +22,7 @@ from jobs.spec.data.dates.directives import (
     TIME,
     TIME_WITHOUT_COLON,
 )
+from jobs.spec.data.dates.unix_times import BY_FORMAT, unix_format, unix_text
 from jobs.spec.data.plain_characters import plain_characters
 
 ISO = "%Y-%m-%d"
@@ -57,6 +59,8 @@ class DatePattern(NamedTuple):
         short_width: how many digits they are if a number has lost the zero before its day or month; 0 if it
             begins with a year.
         years: the first and the last one that four digits can mean.
+        is_unix: whether its texts are Unix times, which may have a fraction.
+        excludes_iso: whether its texts look like ISO 8601 with other dates, so that this is not read as well.
     """
 
     regex: str
@@ -66,6 +70,8 @@ class DatePattern(NamedTuple):
     first_year: int = FIRST_YEAR
     short_width: int = 0
     years: tuple[int, int] = EVERY_YEAR
+    is_unix: bool = False
+    excludes_iso: bool = False
 
 
 def formats_of(stated: str) -> tuple[str, ...]:
@@ -79,7 +85,8 @@ def check_date_format(stated: str) -> str:
     Raises:
         ValueError: it is none; the message has an example.
     """
-    formats = [ISO if ISO_NAME.fullmatch(part.strip()) else part.strip() for part in stated.split(OR)]
+    parts = [part.strip() for part in stated.split(OR)]
+    formats = [ISO if ISO_NAME.fullmatch(part) else unix_format(part) or part for part in parts]
     if len(stated) > MAX_FORMAT * MAX_FORMATS or len(formats) > MAX_FORMATS:
         raise ValueError(f"a date format has at most {MAX_FORMATS} alternatives with {MAX_FORMAT} characters")
     for part in formats:
@@ -94,6 +101,9 @@ def pattern_of(form: str) -> DatePattern:
     Raises:
         ValueError: it is no format; the message has an example.
     """
+    if (unit := BY_FORMAT.get(form)) is not None:
+        groups = tuple(re.compile(unit.regex).groupindex)
+        return DatePattern(unit.regex, groups, is_digits=True, is_unix=True)
     pieces = _pieces(form)
     fields = [DIRECTIVES[piece[1]].field for piece in pieces if piece[0] == "%"]
     fields = [field for field in fields if field]
@@ -106,8 +116,6 @@ def pattern_of(form: str) -> DatePattern:
         raise _bad(form, "a date needs a year and a month with its day, such as %Y, %m and %d")
     if ("half" in fields) != any(piece == "%I" for piece in pieces):
         raise _bad(form, "%I, an hour up to 12, needs %p for AM or PM")
-    if any(clash in "".join(pieces) for clash in ("%Y-%d-%m", "%Y%d%m")):
-        raise _bad(form, "in a request it could be ISO 8601 too, which has the month before the day")
     timed = {*fields} & _TIMES
     if timed and (not has_day or "hour" not in timed or ("second" in timed and "minute" not in timed)):
         raise _bad(form, "a time needs a day and an hour, as in %d.%m.%Y %H:%M")
@@ -118,7 +126,22 @@ def pattern_of(form: str) -> DatePattern:
     years = (int(match[1]), int(match[2])) if (match := _YEARS.search(form)) else EVERY_YEAR
     names = tuple(re.compile(regex).groupindex)
     short = width - 1 if has_only_digits and pieces[0] in ("%d", "%m") else 0
-    return DatePattern(f"^(?i:{regex})$", names, has_only_digits, width, first_year, short, years)
+    is_like_iso = any(clash in "".join(pieces) for clash in ("%Y-%d-%m", "%Y%d%m"))
+    return DatePattern(
+        f"^(?i:{regex})$",
+        names,
+        has_only_digits,
+        width,
+        first_year,
+        short,
+        years,
+        excludes_iso=is_like_iso,
+    )
+
+
+def reads_iso(stated: str) -> bool:
+    """Return whether ISO 8601 is read beside a date format, since no text of it could be meant by both."""
+    return not any(pattern_of(form).excludes_iso for form in formats_of(stated))
 
 
 def with_years(form: str, years: tuple[int, int]) -> str:
@@ -204,6 +227,8 @@ def _part(piece: str, *, is_tight: bool, has_name: bool) -> str:
 
 def write_date(moment: datetime.datetime, form: str) -> str:
     """Return a moment, in UTC, as a text with a single format."""
+    if (unit := BY_FORMAT.get(form)) is not None:
+        return unix_text(moment, unit)
     return "".join(
         DIRECTIVES[piece[1]].write(moment) if piece[0] == "%" else piece for piece in _pieces(form)
     )

@@ -42,6 +42,18 @@ WORKBOOKS = (
         READ,
     ),
     case(
+        "workbook_whose_first_sheet_is_a_note.xlsx",
+        workbook(["Read me"], [], ["Data of 2024"], other=[HEADER, [1, "x", 0], [2, "z", 1], [3, "x", 0]]),
+        READ,
+        findings=("The workbook has 2 sheets; 'Other' was read, and not 'Data'",),
+        file={"format": "Excel workbook", "sheet": "Other"},
+    ),
+    case(
+        "workbook_of_notes.xlsx",
+        workbook(["Read me"], other=[["Notes"]]),
+        refusal="the sheet 'Data' was read: the file has no rows. The workbook has 2 sheets; 'Data' was read",
+    ),
+    case(
         "types_of_cells.xlsx",
         workbook(
             ["day", "at", "ok", "rate", "code", "y"],

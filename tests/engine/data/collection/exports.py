@@ -269,6 +269,13 @@ OTHERS = (
         refusal="pandas.json_normalize",
     ),
     TableCase(
+        "nested.json",
+        b'[{"x": {"u": 1}, "y": 1}, {"x": {"u": 2}, "y": 0}]',
+        source=None,
+        refusal="nested.json is no table: line 1 has a nested list or an object as 'x' (make columns of its "
+        "values, as by pandas.json_normalize)",
+    ),
+    TableCase(
         "eurostat.tsv",
         b"geo\t2020\ty\nAT\t: \t1\nBE\t2.5 b\t0\nBG\t3 b\t1\n",
         {"2020": ExpectedColumn("number", missing=1, values=(None, 2.5, 3.0))},

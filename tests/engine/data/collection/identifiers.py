@@ -208,9 +208,16 @@ DIGITS = (
 )
 
 
-def named(header: str, values: Sequence[object], role: ColumnRole, *, is_offered: bool = True) -> TableCase:
+def named(
+    header: str,
+    values: Sequence[object],
+    role: ColumnRole,
+    *,
+    is_offered: bool = True,
+    kind: ColumnType | None = None,
+) -> TableCase:
     """Return a case with whole numbers or words, and the role that they must have."""
-    kind: ColumnType = "integer" if all(isinstance(value, int) for value in values) else "category"
+    kind = kind or ("integer" if all(isinstance(value, int) for value in values) else "category")
     other = FEATURE_ROLE if role == "id" else ID_ROLE
     return TableCase(
         f"{header}.csv",
@@ -220,6 +227,7 @@ def named(header: str, values: Sequence[object], role: ColumnRole, *, is_offered
     )
 
 
+SECONDS = [1_600_000_000 + 61 * row for row in range(ROWS)]
 ROLES = (
     named("customerid", [row * 37 + 5 for row in SHUFFLED], "id"),
     named("PID", [526_301_100 + 17 * row * row for row in SHUFFLED], "id"),
@@ -236,13 +244,13 @@ ROLES = (
     named("population", [value * value for value in PRICES], "feature"),
     named("amount_paid", PRICES, "feature"),
     named("visits_in_order", sorted(PRICES), "feature"),
-    named("timestamp", [1_600_000_000 + 61 * row for row in range(ROWS)], "feature", is_offered=False),
+    named("timestamp", SECONDS, "feature", is_offered=False, kind="date"),
     named("year", range(1980, 1980 + ROWS), "feature", is_offered=False),
     named("day_no", range(1, ROWS + 1), "feature", is_offered=False),
     named("week_number", range(1, ROWS + 1), "feature", is_offered=False),
     named("weeknumber", range(1, ROWS + 1), "feature", is_offered=False),
     named("cycleNo", range(1, ROWS + 1), "feature", is_offered=False),
-    named("time_key", [1_600_000_000 + 61 * row for row in range(ROWS)], "feature", is_offered=False),
+    named("time_key", SECONDS, "feature", is_offered=False, kind="date"),
     named("day_id", range(1, ROWS + 1), "id"),
     named("madrid", PRICES, "feature"),
     named("plasmid", PRICES, "feature"),

@@ -22,9 +22,12 @@ from tests.engine.data.collection import (
     headers,
     identifiers,
     labels,
+    magnitudes,
     numbers,
     quotes,
+    sentinels,
     times,
+    unusual_dates,
     wide,
 )
 from tests.engine.data.collection.case import TableCase
@@ -43,10 +46,13 @@ MODULES = (
     headers,
     identifiers,
     labels,
+    magnitudes,
     numbers,
     quotes,
+    sentinels,
     times,
     wide,
+    unusual_dates,
 )
 CASES: tuple[TableCase, ...] = tuple(case for module in MODULES for case in module.CASES)
 

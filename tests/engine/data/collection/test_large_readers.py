@@ -12,8 +12,10 @@ from tests.engine.data.collection import (
     headers,
     identifiers,
     labels,
+    magnitudes,
     numbers,
     quotes,
+    sentinels,
     times,
 )
 from tests.engine.data.collection.case import TableCase
@@ -26,7 +28,10 @@ from workers.engine.data.table import Table, read_arrow, read_parquet
 
 CASES = [
     case
-    for module in (dates, exports, gaps, headers, identifiers, labels, numbers, quotes, times)
+    for module in (
+        *(dates, exports, gaps, headers, identifiers, labels),
+        *(magnitudes, numbers, quotes, sentinels, times),
+    )
     for case in module.CASES
     if case.source in ("csv", "json_lines", "parquet", "arrow") and case.refusal is None
 ]

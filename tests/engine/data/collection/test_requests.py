@@ -15,7 +15,7 @@ from jobs.spec.data.columns import ColumnOptions, ColumnRequest, Encode
 from jobs.spec.data.features import OneHotFeature
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.signature import InputColumn, Signature, TensorSpec
-from tests.engine.data.collection import identifiers, labels
+from tests.engine.data.collection import identifiers, labels, unusual_dates
 from tests.engine.data.collection.case import TableCase, csv_rows
 from tests.engine.helpers import profiled
 from workers.engine.data.dataset import columns_of
@@ -26,7 +26,7 @@ from workers.serving.protocols import oip_infer, tfs_examples, tfs_predict
 
 CASES = [
     case
-    for case in (*identifiers.CASES, *labels.CASES)
+    for case in (*identifiers.CASES, *labels.CASES, *unusual_dates.SENT)
     if case.source in ("csv", "json_lines") and case.refusal is None
 ]
 
@@ -110,11 +110,12 @@ def sent(pipeline: Pipeline, body: dict[str, Any]) -> Any:
 
 def sent_as_tensors(pipeline: Pipeline, columns: dict[str, list[Any]]) -> Any:
     types = {"number": "FP64", "integer": "INT64"}
+    are_whole = {name: all(type(value) is int for value in values) for name, values in columns.items()}
     tensors = [
         {
             "name": name,
             "shape": [len(values)],
-            "datatype": types.get(pipeline.columns[name], "BYTES"),
+            "datatype": types.get(pipeline.columns[name], "INT64" if are_whole[name] else "BYTES"),
             "data": values,
         }
         for name, values in columns.items()

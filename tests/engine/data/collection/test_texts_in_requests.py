@@ -8,14 +8,23 @@ import numpy as np
 import pytest
 
 from jobs.spec.data.features import positions_of
-from tests.engine.data.collection import dates, exports, gaps, numbers, quotes, times
+from tests.engine.data.collection import (
+    dates,
+    exports,
+    gaps,
+    magnitudes,
+    numbers,
+    quotes,
+    sentinels,
+    times,
+)
 from tests.engine.data.collection.case import TableCase
 from tests.engine.data.collection.test_requests import fitted
 from workers.features.values import BadValue
 
 CASES = [
     case
-    for module in (dates, exports, gaps, numbers, quotes, times)
+    for module in (dates, exports, gaps, magnitudes, numbers, quotes, sentinels, times)
     for case in module.CASES
     if case.source == "csv" and case.refusal is None and len(case.content) < 2_000
 ]

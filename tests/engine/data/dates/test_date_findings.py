@@ -3,16 +3,20 @@
 import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.data.profile import Profile
+from jobs.upload_formats import format_of_upload
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.reading.column_types import recognize, recognize_words
+from workers.engine.data.spilled import Spill
 from workers.engine.data.statistics import MOST_NAMED
 from workers.engine.data.store import read_arrays
 from workers.engine.data.texts import text_array
@@ -159,3 +163,56 @@ def test_different_texts_and_all_rows_are_read_alike(seed: int) -> None:
     assert (by_words.type, by_words.dates) == (by_rows.type, by_rows.dates)
     if by_words.values is not None and by_rows.values is not None:
         np.testing.assert_array_equal(by_words.values, by_rows.values)
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_times_of_a_zone_in_a_parquet_file_are_in_utc_with_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
+    first = datetime.datetime(2024, 3, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    days = [first + datetime.timedelta(days=day) for day in range(6)]
+    table = {
+        "noon": pa.array([day.replace(hour=12) for day in days], pa.timestamp("us", "Europe/Berlin")),
+        "day": pa.array([None, *days[1:]], pa.timestamp("us", "Europe/Berlin")),
+        "utc": pa.array(days, pa.timestamp("us", "UTC")),
+        "y": [0, 1] * 3,
+    }
+    path = tmp_path / "file"
+    pq.write_table(pa.table(table), path)
+    profile = Profile.model_validate(profiled(tmp_path / "version", source="parquet", path=str(path)).profile)
+    found = [sentence for sentence in profile.findings if "zone" in sentence]
+    assert [sentence.partition(". In a request, ")[::2] for sentence in found] == [
+        (
+            "Column 'noon' has times of the zone Europe/Berlin, and all of its dates are in UTC: "
+            "2024-03-30 12:00 there is 2024-03-30 11:00",
+            "state the offset, as in 2024-03-30T12:00+01:00; a time without an offset is one in UTC.",
+        ),
+        (
+            "Column 'day' has times of the zone Europe/Berlin, and all of its dates are in UTC: "
+            "2024-03-31 00:00 there is 2024-03-30 23:00",
+            "state the offset, as in 2024-03-31T00:00+01:00; a time without an offset is one in UTC.",
+        ),
+    ]
+
+
+def test_dates_that_pandas_writes_as_json_are_dates(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=30), "y": ["a", "b"] * 15})
+    path = tmp_path / "file.json"
+    frame.to_json(path, orient="records", date_format="epoch", date_unit="ms")
+    file = profiled(
+        tmp_path / "version", source=format_of_upload(path, path.name), path=str(path), target="y"
+    )
+    profile = Profile.model_validate(file.profile)
+    assert (profile.columns[0].type, profile.columns[0].date_format) == ("date", "unix milliseconds")
+    assert str(profile.columns[0].earliest)[:10] == "2024-01-01"
+
+
+def test_a_date_that_is_far_from_the_others_is_taken_as_missing_in_its_own_order(tmp_path: Path) -> None:
+    texts = [f"2021-{day}-0{1 + day % 9}" for day in range(13, 29)] + ["2999-02-01"]
+    profile = one_column(tmp_path, texts)
+    (change,) = [offer.change for offer in profile.offers if offer.change.gap_words]
+    assert change.gap_words == ("2999-02-01",)
+    again = one_column(tmp_path / "again", texts, columns=[change])
+    assert (again.columns[0].missing, str(again.columns[0].latest)[:4]) == (1, "2021")

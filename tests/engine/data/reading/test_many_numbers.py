@@ -1,50 +1,48 @@
-"""Many texts that are numbers are read at once as they are read one by one."""
-
-import random
-from collections.abc import Callable
+"""Many texts are read as numbers at once, as each one is read in a request."""
 
 import numpy as np
 import pytest
 
-from jobs.spec.data.columns import ColumnRequest
-from workers.engine.data.reading import number_columns, number_texts
-from workers.engine.data.reading.column_texts import ColumnTexts
-from workers.engine.data.reading.column_types import TypedColumn
-from workers.engine.data.reading.number_columns import NumberTexts
+from jobs.spec.data.gap_words import is_gap
+from jobs.spec.data.number_format import NumberFormat, read_number
+from workers.engine.data.reading.number_arrays import MANY
+from workers.engine.data.reading.number_texts import format_of, look_at, read_numbers
 from workers.engine.data.texts import text_array
 
-WRITINGS: dict[str, Callable[[float], str]] = {
-    "dollars": lambda number: f"${number:,.2f}" if number > 0 else f"-${-number:,.2f}",
-    "euros": lambda number: f"{number:,.2f} €".translate(str.maketrans(",.", ".,")),
-    "accounts": lambda number: f"{number:,.2f}" if number > 0 else f"({-number:,.2f})",
-    "units": lambda number: f"{number:.3f} kg",
-    "units with a digit": lambda number: f"{number:.1f} m2",
-    "shares": lambda number: f"{number:.1f}%",
-    "thin spaces": lambda number: f"{number:,.1f}".replace(",", "\u2009"),
-    "signs": lambda number: f"{number:+,.3f}",
-    "exponents": lambda number: f"{number:.3e} kg",
-    "points": lambda number: f"{abs(int(number))}." if number > 1 else f".{abs(int(number))}",
-    "codes": lambda number: f"0{abs(int(number))}",
-}
-AWKWARD = ["$1,5", "len", "NA", "", "$-5", "-$-5", "+$ 5", "$1,23,456", "$ 1 234", "5 $", "$", "1e5", "$007"]
+ENDINGS = ["", "k", " M", "bn", ""]
 
 
-def read(texts: list[str]) -> TypedColumn:
-    return NumberTexts("a", ColumnTexts(text_array(texts)), ColumnRequest(name="a"), ".").proposed()
+@pytest.mark.parametrize(
+    ("form", "texts"),
+    [
+        (NumberFormat(magnitudes=True), [f"{row}.5{ENDINGS[row % 5]}" for row in range(MANY + 5)]),
+        (
+            NumberFormat(decimal=",", currency="€", magnitudes=True),
+            [f"{row},5{ENDINGS[row % 5]} €" for row in range(MANY + 5)],
+        ),
+        (
+            NumberFormat(percent=True, hundredths=True),
+            [f"{row}.25%" if row % 2 else f"0.{row:05}" for row in range(MANY + 5)],
+        ),
+    ],
+    ids=["magnitudes", "euros", "hundredths"],
+)
+def test_many_numbers_are_read_as_each_one(form: NumberFormat, texts: list[str]) -> None:
+    assert format_of(look_at((text, 1) for text in texts), ".") == form
+    numbers = read_numbers(text_array(texts), form, is_gap)
+    assert not numbers.misfits
+    np.testing.assert_array_equal(numbers.values, [read_number(text, form) for text in texts])
 
 
-@pytest.mark.parametrize("writing", [*WRITINGS, "awkward"])
-def test_many_texts_are_the_same_numbers_as_few(writing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    random.seed(0)
-    numbers = [random.uniform(-1, 1) * 10 ** random.randint(0, 7) for _ in range(400)]
-    texts = [WRITINGS.get(writing, lambda number: f"${number:,.2f}")(number) for number in numbers]
-    texts += AWKWARD if writing == "awkward" else []
-    one_by_one = read(texts)
-    monkeypatch.setattr(number_texts, "MANY", 1)
-    monkeypatch.setattr(number_columns, "MANY", 1)
-    at_once = read(texts)
-    assert at_once._replace(values=None) == one_by_one._replace(values=None)
-    if one_by_one.values is None:
-        assert at_once.values is None
-    else:
-        np.testing.assert_array_equal(at_once.values, one_by_one.values)
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1.005k", 1005.0), ("45K", 45_000.0), ("-1.5 Mio.", -1.5e6), ("2e3k", 2e6), ("7", 7.0), ("5 kg", None)],
+)
+def test_an_ending_multiplies_without_rounding(text: str, number: float | None) -> None:
+    assert read_number(text, NumberFormat(magnitudes=True)) == number
+
+
+@pytest.mark.parametrize("fields", [{"magnitudes": True, "unit": "kg"}, {"hundredths": True}])
+def test_endings_that_exclude_each_other_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"magnitudes|hundredths"):
+        NumberFormat.model_validate(fields)

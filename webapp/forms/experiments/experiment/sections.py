@@ -5,7 +5,6 @@ from webapp.forms.experiments.experiment.learning import DATA, MODEL
 from webapp.forms.experiments.experiment.running import MESH, PRECISION, RESOURCES
 from webapp.forms.experiments.experiment.searching import AFTER, SEARCH
 from webapp.forms.experiments.experiment.training import TRAINING
-from webapp.templatetags.problem_labels import LABELS
 
 EXEMPT: dict[str, str] = {
     "/version": "always 1",
@@ -38,7 +37,7 @@ def covered_pointers() -> list[str]:
     return fields + [pointer for group in groups for pointer in group.covers]
 
 
-def _labels() -> dict[str, str]:
+def field_labels() -> dict[str, str]:
     """Return the labels of the fields and the groups, by their pointers into a request's body."""
     groups = [group for section in SECTIONS for group in section.groups]
     labels = {f"/spec{group.toggle}": group.title for group in groups if group.toggle}
@@ -48,6 +47,3 @@ def _labels() -> dict[str, str]:
             label = f"{group.title}, {field.label.lower()}" if group.toggle else field.label
             labels.setdefault(f"/spec{field.spec or field.pointer}", label)
     return labels
-
-
-LABELS.update(_labels())

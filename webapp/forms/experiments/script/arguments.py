@@ -9,13 +9,16 @@ from django import forms
 from django.forms.formsets import BaseFormSet
 
 from jobs.messages.code import CodeArgument, CodeEntry
-from jobs.messages.script_values import NUMBERS, literal
+from jobs.messages.script_values import NUMBERS, choices_in, literal
 from jobs.spec.sections.script_model import MAX_ARGUMENTS, MAX_TEXT, name_refusal
+from webapp.forms.experiments.script.descriptions import describe_argument, describe_passing
 
 OMIT, SET, VALUES, RANGE = "omit", "set", "values", "range"
 USES = [(OMIT, "leave out"), (SET, "one value"), (VALUES, "search values"), (RANGE, "search a range")]
 SHOWN_FIELDS = {SET: "text", VALUES: "values", RANGE: "low"}
 """The first field that each use shows."""
+MAX_OPTIONS = 200
+"""Choices that are offered in a list."""
 SCALES = [("linear", "linear"), ("log", "logarithmic")]
 Json = dict[str, Any]
 
@@ -308,8 +311,8 @@ def _declared(argument: CodeArgument) -> Json:
 
 def _choices_of(argument: CodeArgument) -> list[Any]:
     """Return the values that an argument can have; empty if there is no list of them."""
-    choices = literal(argument.choices)
-    if isinstance(choices, list | tuple) and choices:
+    choices = choices_in(argument.choices)
+    if 0 < len(choices) <= MAX_OPTIONS:
         return list(choices)
     if argument.action in ("true", "false", "boolean"):
         return [True, False]
@@ -321,38 +324,6 @@ def _shown_name(argument: CodeArgument) -> str:
     if argument.action == "false" and argument.dest is not None:
         return argument.dest
     return argument.name.lstrip("-")
-
-
-def describe_argument(argument: CodeArgument) -> str:
-    """Return the help, the choices and the default that a script declares for an argument."""
-    parts = [argument.help] if argument.help else []
-    choices = literal(argument.choices)
-    if isinstance(choices, list | tuple) and choices:
-        parts.append(f"One of {', '.join(map(str, choices))}")
-    if argument.default is None:
-        parts.append("Required")
-    elif argument.default != "None":
-        parts.append(f"Default: {argument.default}")
-    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts)
-
-
-def describe_passing(argument: CodeArgument) -> str:
-    """Return how a truth value or several values are passed; empty for a single value."""
-    flag, default = argument.name, literal(argument.default)
-    if argument.action == "boolean":
-        return f"true passes {flag}, false passes {argument.off}"
-    if argument.action in ("true", "false"):
-        sets = argument.action == "true"
-        other = "passes nothing" if default is not sets else "cannot be passed"
-        return f"{str(sets).lower()} passes {flag}, {str(not sets).lower()} {other}"
-    if argument.action == "count":
-        return f"a number of 3 passes {flag} three times"
-    if argument.takes_several:
-        return "several values, separated by spaces or commas"
-    if argument.words and argument.annotation not in ("int", "float"):
-        true, false = argument.words
-        return f"true is passed as {true!r}, false as {false!r}"
-    return ""
 
 
 def _searched(parameter: Json) -> Json:

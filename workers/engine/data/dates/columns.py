@@ -5,6 +5,7 @@ Most texts must be dates; see `DateFacts.are_most_dates`. The others are misfits
 
 import re
 from collections.abc import Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,8 @@ from jobs.spec.data.dates.names import MONTHS
 from jobs.spec.data.plain_characters import plain_characters
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import DateColumn, DateFacts
-from workers.engine.data.dates.families import (
-    Choice,
-    Family,
-    Order,
-    choose_order,
-    families_of,
-)
+from workers.engine.data.dates.families import Family, families_of
+from workers.engine.data.dates.orders import Choice, Order, choose_order, differ
 from workers.engine.data.dates.texts import DatedTexts, dated_texts
 from workers.engine.data.dates.values import dates_of, iso_dates_of
 from workers.features.date_texts import NO_DATE, iso_moments
@@ -72,13 +68,13 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         done.add(family)
         new = ~np.isnat(choice.order.moments)
         form = _with_long_month(choice.order.form, known, unread[new])
-        if choice.others and choice.evidence is None and chosen:
+        if chosen and (choice.doubt or (choice.others and choice.evidence is None)):
             # Which dates these are is not known, so they remain misfits; the first format keeps its own.
-            if not example:
-                unclear, example = (form, *choice.others), _differing(known, unread, choice)
+            if not example and not choice.doubt:
+                unclear, example = (form, *choice.others), _example(known, unread, choice)
             continue
-        if choice.others and not chosen:
-            example = _differing(known, unread, choice)
+        if not chosen:
+            example = _example(known, unread, choice)
         known.moments[unread[new]] = choice.order.moments[new]
         if family.years != EVERY_YEAR and _has_dates(known, form):
             # Requests are read by the format alone.
@@ -97,7 +93,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
     others = tuple(OR.join([other, *forms[1:]]) for other in first.others)
     if not others and len(forms) < MAX_FORMATS:
         others = tuple(OR.join([*forms, other]) for other in unclear)
-    times, without_zone = known.count_zones()
+    zones = known.zones()
     facts = DateFacts(
         format=OR.join(forms),
         present=int(known.counts.sum()),
@@ -108,8 +104,10 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         example=example,
         evidence=first.evidence,
         rival=first.rival,
-        times=times,
-        without_zone=without_zone,
+        times=zones.times,
+        without_zone=zones.without_zone,
+        offset=zones.offset,
+        doubt=first.doubt,
     )
     return DateColumn(known.by_rows(), facts)
 
@@ -124,15 +122,16 @@ def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:
         known.moments[unread] = moments
         rows.append(int(known.counts[unread[~np.isnat(moments)]].sum()))
     _read_iso(known, stated)
-    times, without_zone = known.count_zones()
+    zones = known.zones()
     facts = DateFacts(
         format=stated,
         present=int(known.counts.sum()),
         rows=tuple(rows),
         misfits=known.misfits(),
         is_stated=True,
-        times=times,
-        without_zone=without_zone,
+        times=zones.times,
+        without_zone=zones.without_zone,
+        offset=zones.offset,
     )
     return DateColumn(known.by_rows(), facts)
 
@@ -188,7 +187,7 @@ def _choice(family: Family, known: DatedTexts, unread: Array) -> Choice | None:
     if not fits.any():
         return None
     if family.accepts is not None and not family.accepts(known.take(unread[fits]).to_pylist()):
-        return None
+        return replace(choice, doubt=family.doubt) if family.doubt else None
     return choice
 
 
@@ -217,12 +216,15 @@ def _spread(places: Array, most: int) -> Array:
     return places[:: max(len(places) // most, 1)]
 
 
-def _differing(known: DatedTexts, unread: Array, choice: Choice) -> str:
-    """Return a text that has another date in another order."""
-    other = dates_of(known.take(unread), choice.others[0])
-    differs = ~np.isnat(choice.order.moments) & (other != choice.order.moments)
-    place = unread[int(np.argmax(differs))]
-    return str(known.texts[int(place)].as_py())
+def _example(known: DatedTexts, unread: Array, choice: Choice) -> str:
+    """Return a text that has another date in another order, in as many as possible, or may be no date."""
+    if not choice.others and not choice.doubt:
+        return ""
+    texts, counts = known.take(unread), known.counts[unread]
+    others = [Order(form, dates_of(texts, form), counts) for form in choice.others]
+    fits = [differ(choice.order, other) for other in others] or [~np.isnat(choice.order.moments)]
+    differing = np.sum(fits, axis=0)
+    return str(texts[int(np.argmax(differing))].as_py())
 
 
 def _with_long_month(form: str, known: DatedTexts, places: Array) -> str:

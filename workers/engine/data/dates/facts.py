@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from jobs.spec.data.offers import Misfits
 from workers.engine.arrays import Array
-from workers.engine.data.dates.families import Evidence
+from workers.engine.data.dates.orders import Evidence
 
 MIN_WRITTEN, MIN_POSSIBLE = 2 / 3, 1 / 2
 """A column is of dates if more of its values are written as dates, and more of them are possible dates."""
@@ -28,9 +28,13 @@ class DateFacts:
         rival: a format that fits misfits, and how many rows.
         is_stated: whether a person stated the format.
         words: words behind dates that give no single offset from UTC; their column is none of dates.
-        is_digits: whether the column has whole numbers, such as 20211224.
+        is_digits: whether the column has numbers, such as 20211224.
+        is_whole: whether all of these are whole.
         times: how many rows have a time, if only some of these have a time zone; else 0.
         without_zone: how many of these have none.
+        offset: a text whose time has an offset from UTC; empty if none has.
+        span: the first and the last date of Unix times.
+        doubt: why the texts may be no dates, although all have the form of one; empty for a certain column.
     """
 
     format: str
@@ -44,9 +48,13 @@ class DateFacts:
     rival: tuple[str, int] | None = None
     is_stated: bool = False
     is_digits: bool = False
+    is_whole: bool = True
     times: int = 0
     without_zone: int = 0
     words: tuple[str, ...] = ()
+    offset: str = ""
+    span: tuple[str, str] | None = None
+    doubt: str = ""
 
     @property
     def share(self) -> float:
@@ -56,6 +64,8 @@ class DateFacts:
     @property
     def are_most_dates(self) -> bool:
         """Whether the column is of dates, although some values are none."""
+        if self.doubt:
+            return False
         written = self.share + self.impossible / max(self.present, 1)
         return written > MIN_WRITTEN and self.share > MIN_POSSIBLE
 

@@ -3,12 +3,14 @@
 As numbers, such a date makes all others nearly equal.
 """
 
+import datetime
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.dates.formats import formats_of, reads_iso, write_date
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
 from workers.engine.data.schema import ColumnSchema
@@ -89,8 +91,15 @@ def _far_date(dates: Array, *, is_last: bool) -> _FarDate | None:
     return _FarDate(str(date), len(dates) - len(others), years)
 
 
+def _written(text: str, column: ColumnSchema) -> str:
+    """Return a day in ISO 8601, or by the column's format if its texts look like ISO 8601."""
+    if column.dates is None or reads_iso(column.dates.format):
+        return text
+    return write_date(datetime.datetime.fromisoformat(text), formats_of(column.dates.format)[0])
+
+
 def _offer(name: str, column: ColumnSchema, far: list[_FarDate], rows: int) -> Offer:
-    texts = [one.text for one in far]
+    texts = [_written(one.text, column) for one in far]
     named = ", ".join(f"{one.text} in {one.rows:,} of {rows:,} rows" for one in far)
     years = min(one.years for one in far)
     is_one = len(far) == 1

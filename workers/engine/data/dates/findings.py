@@ -10,7 +10,7 @@ from jobs.spec.data.dates.formats import FIRST_YEAR, MAX_FORMATS, example_of, fo
 from jobs.spec.data.offers import Misfits, Offer
 from workers.engine.arrays import Array
 from workers.engine.data.dates.facts import NAMED_SHARE, DateFacts
-from workers.engine.data.dates.texts import MAX_EXAMPLE_CHARACTERS
+from workers.engine.data.dates.sentences import about_words, describe_formats, describe_zones
 from workers.engine.data.schema import ColumnSchema
 from workers.engine.data.statistics import MOST_NAMED
 from workers.features.date_texts import read_dates
@@ -38,7 +38,10 @@ def find_date_issues(columns: Mapping[str, Array], schema: Mapping[str, ColumnSc
     for name, column in schema.items():
         if column.dates is None or _is_unused(column):
             continue
-        sentences = [*_several(name, column, column.dates), *_zones(name, column, column.dates)]
+        sentences = [
+            *describe_formats(name, column, column.dates),
+            *describe_zones(name, column, column.dates),
+        ]
         offers = [*_offers(name, column, column.dates, columns)]
         with_doubts += bool(sentences or offers)
         if with_doubts <= MOST_NAMED:
@@ -92,16 +95,26 @@ def _possible_dates(name: str, column: ColumnSchema, facts: DateFacts) -> Iterat
     """Yield the offer to read words or numbers as dates."""
     if facts.words:
         if facts.format:
-            finding = _about_words(name, facts)
+            finding = about_words(name, facts)
             yield _offer(
                 name, column, finding, f"Read as dates, without {facts.words[0]!r}", "date", facts.format
             )
         return
     example = example_of(facts.format)
     if facts.is_digits:
+        why = facts.doubt or "neither its name nor its steps make that sure"
+        kind = "words" if column.type == "category" else "numbers"
         finding = (
-            f"The numbers of column {name!r} could be dates such as {example}. They are read as numbers, "
-            "because neither its name nor its steps make that sure."
+            f"The numbers of column {name!r} could be {_kind_of_numbers(facts)}. They are read as {kind}, "
+            f"because {why}."
+        )
+        if facts.others:
+            others = "; or ".join(example_of(form) for form in facts.others)
+            finding += f" They could also be dates such as {others}."
+    elif facts.doubt:
+        finding = (
+            f"Values of column {name!r} such as {facts.example!r} could be months, this one "
+            f"{_day(facts.example, facts.format)[:7]}, or {facts.doubt}. They are read as {column.type}."
         )
     elif facts.share >= NAMED_SHARE and column.type == "category":
         finding = (
@@ -111,6 +124,18 @@ def _possible_dates(name: str, column: ColumnSchema, facts: DateFacts) -> Iterat
     else:
         return
     yield _offer(name, column, finding, "Read it as dates", "date", facts.format)
+    for form in facts.others if facts.is_digits else ():
+        label = f"Read it as dates, {_order_of(form, facts.format)}"
+        yield _offer(name, column, finding, label, "date", form)
+
+
+def _kind_of_numbers(facts: DateFacts) -> str:
+    """Return which dates numbers are, for a sentence."""
+    if facts.span is None:
+        return f"dates such as {example_of(facts.format)}"
+    first, last = facts.span
+    unit = facts.format.removeprefix("unix ")
+    return f"Unix times, which count {unit} since 1970, here from {first} to {last}"
 
 
 def _orders(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer]:
@@ -121,6 +146,7 @@ def _orders(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer
         None: "nothing in the column decides the order of day and month",
         "steps": "its dates then follow each other in even steps",
         "order": "its dates then follow the order of the rows",
+        "days": "in another order more of its dates are after today, or years are its days of the month",
     }[facts.evidence]
     chosen = _order_of(facts.format, facts.others[0])
     if len(facts.rows) < len(formats_of(facts.others[0])):
@@ -132,6 +158,7 @@ def _orders(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer
         readings = "; or ".join(
             f"{_day(facts.example, form)} as {_order_of(form, facts.format)} ({form})"
             for form in facts.others
+            if not np.isnat(read_dates([facts.example], form)[0])
         )
         finding = (
             f"Column {name!r}: {facts.example!r} is read as {_day(facts.example, facts.format)}, "
@@ -148,10 +175,11 @@ def _numbers(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offe
     """Yield the offer to read numbers as numbers that were read as dates."""
     if facts.is_digits and not facts.is_stated:
         finding = (
-            f"The numbers of column {name!r} are read as dates such as {example_of(facts.format)}, as its "
-            "name or its steps show."
+            f"The numbers of column {name!r} are read as {_kind_of_numbers(facts)}, as its name or its steps "
+            "show."
         )
-        yield _offer(name, column, finding, "Read it as whole numbers", "integer")
+        kind: ColumnType = "integer" if facts.is_whole else "number"
+        yield _offer(name, column, finding, f"Read it as {'whole ' * facts.is_whole}numbers", kind)
 
 
 def _misfits(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[Offer]:
@@ -186,46 +214,6 @@ def _named(misfits: Misfits | None) -> str:
     pairs = [f"row {row} has {text!r}" for row, text in zip(misfits.rows, misfits.examples, strict=True)]
     more = misfits.count - len(pairs)
     return ", ".join(pairs) + (f", and {more:,} more rows have others" if more else "")
-
-
-def _about_words(name: str, facts: DateFacts) -> str:
-    """Return the sentence on a column of dates with a word behind them."""
-    named, example = " and ".join(map(repr, facts.words)), facts.example[:MAX_EXAMPLE_CHARACTERS]
-    if ":" in example:
-        gives = "gives" if len(facts.words) == 1 else "give"
-        why = f"{named} {gives} no single offset from UTC"
-    else:
-        why = f"{named} behind them {'is' if len(facts.words) == 1 else 'are'} not understood"
-    return f"Column {name!r} has dates such as {example!r}. {why}, so they are read as words."
-
-
-def _several(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
-    """Yield the sentence on a column that has several formats, or several zones."""
-    if facts.words and not facts.format and column.role != "target":
-        yield (
-            f"{_about_words(name, facts)} To read them as dates, write them in UTC or with their offset, as "
-            "in 2021-12-24 15:05+01:00."
-        )
-    if column.type == "date" and len(facts.rows) > 1:
-        parts = [
-            f"{rows:,} rows as {example_of(form)}"
-            for form, rows in zip(formats_of(facts.format), facts.rows, strict=True)
-        ]
-        yield (
-            f"Column {name!r} has dates in {len(parts)} formats: {', '.join(parts)}. Each is read by its "
-            "own; check that they come from sources with the same meaning."
-        )
-
-
-def _zones(name: str, column: ColumnSchema, facts: DateFacts) -> Iterator[str]:
-    """Yield the sentence on a column in which some times have a time zone, and some have none."""
-    if column.type == "date" and facts.without_zone:
-        is_one = facts.without_zone == 1
-        yield (
-            f"Column {name!r}: {facts.without_zone:,} of {facts.times:,} times "
-            f"{'has no time zone and is' if is_one else 'have no time zone and are'} read as UTC, while the "
-            "others have one."
-        )
 
 
 def _short_years(name: str, column: ColumnSchema, facts: DateFacts, dates: Array) -> Iterator[Offer]:

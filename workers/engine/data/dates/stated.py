@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from jobs.spec.data.dates.formats import ISO, OR, example_of, pattern_of
+from jobs.spec.data.dates.unix_times import UNITS
 from jobs.spec.data.gap_words import is_gap
 from workers.engine.arrays import Array
 from workers.engine.data.dates.columns import read_stated, recognize_dates
 from workers.engine.data.dates.facts import DateColumn
-from workers.engine.data.dates.numbers import DIGITS, read_numbers
+from workers.engine.data.dates.numbers import DIGITS, read_numbers, recognize_numbers
 from workers.engine.data.dates.values import PART_ROWS
 from workers.engine.data.texts import is_text
 from workers.engine.errors import BadData
@@ -42,12 +43,15 @@ def stated_dates(column: Array, name: str, date_format: str | None) -> DateColum
 
 def _dates_of_numbers(column: Array, name: str, date_format: str | None) -> DateColumn | None:
     numbers = column.dtype.kind in "iuf"
+    # The type makes sure what else the name of a column does.
+    if numbers and date_format is None and (found := recognize_numbers(column, "date")) is not None:
+        return DateColumn(found.column.moments, replace(found.column.facts, is_digits=True, is_stated=True))
     stated = [date_format] if date_format is not None else [*DIGITS]
     formats = [form for form in stated if OR not in form and pattern_of(form).is_digits]
     if not numbers or not formats:
         raise BadData(
             f"column {name!r} contains numbers, which are not dates; choose number or integer, or state a "
-            f"date_format of digits alone, such as {example_of(DIGITS[0])}"
+            f"date_format of digits alone, such as {example_of(DIGITS[0])} or {example_of(UNITS[0].format)}"
         )
     read = [read_numbers(column, form) for form in formats]
     best = max(read, key=lambda dates: dates.facts.share)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,25 @@ TIMED = r"[0-9]:[0-9]{2}"
 """Of texts with a time of the day."""
 ZONED = rf"(?i:[:.h][0-9]{{2}}(?:[.,][0-9]{{1,9}})?(?:{SPACE}*[ap]\.?{SPACE}?m\.?)?{SPACE}*{ZONE})(?:$|[ ,])"
 """Of those whose time has a zone, before the date or behind it."""
+IN_UTC = r"(?i:Z|[^A-Z](?:UTC|GMT|UT|WET)|[^0-9][+-]0{1,2}(?::?00)*|[0-9][+-]0{1,2}(?::?00)*)(?:$|[ ,(\[])"
+"""Of those whose zone has the time of UTC."""
+MIDNIGHT = r"(?:^|[^0-9:])00:00"
 SEARCHED = 1_000
 """Misfits among which the first ones of the column are looked for."""
+
+
+class Zones(NamedTuple):
+    """The time zones of dates.
+
+    Attributes:
+        times: how many rows have a time, if only some of these have a time zone; else 0.
+        without_zone: how many of these have none.
+        offset: a text whose time has an offset from UTC, at midnight if there is one; empty if none has.
+    """
+
+    times: int = 0
+    without_zone: int = 0
+    offset: str = ""
 
 
 @dataclass
@@ -73,17 +90,21 @@ class DatedTexts:
             fits |= pc.match_substring_regex(texts, pattern_of(form).regex).to_numpy(zero_copy_only=False)
         return int(self.counts[unread[fits]].sum())
 
-    def count_zones(self) -> tuple[int, int]:
-        """Return how many dates have a time, and how many of these no time zone; 0 if none has a zone."""
+    def zones(self) -> Zones:
+        """Return which dates have a time zone."""
         import pyarrow.compute as pc
 
         read = np.flatnonzero(~np.isnat(self.moments))
         texts, counts = self.take(read), self.counts[read]
-        is_zoned = pc.match_substring_regex(texts, ZONED).to_numpy(zero_copy_only=False)
-        if not is_zoned.any() or is_zoned.all():
-            return 0, 0
+        zoned = pc.match_substring_regex(texts, ZONED)
+        is_zoned = zoned.to_numpy(zero_copy_only=False)
+        if not is_zoned.any():
+            return Zones()
+        offset = _with_offset(texts.filter(zoned))
+        if is_zoned.all():
+            return Zones(offset=offset)
         is_timed = pc.match_substring_regex(texts, TIMED).to_numpy(zero_copy_only=False) | is_zoned
-        return int(counts[is_timed].sum()), int(counts[is_timed & ~is_zoned].sum())
+        return Zones(int(counts[is_timed].sum()), int(counts[is_timed & ~is_zoned].sum()), offset)
 
     def misfits(self) -> Misfits | None:
         """Return the values that are no dates; None if there are none."""
@@ -106,6 +127,17 @@ class DatedTexts:
             rows=tuple(int(row) + 1 for row, _ in first[:MAX_EXAMPLES]),
             examples=tuple(text[:MAX_EXAMPLE_CHARACTERS] for _, text in first[:MAX_EXAMPLES]),
         )
+
+
+def _with_offset(texts: Any) -> str:
+    """Return a text whose time zone is not UTC, among texts with a zone; see `Zones`."""
+    import pyarrow.compute as pc
+
+    texts = texts.filter(pc.invert(pc.match_substring_regex(texts, IN_UTC)))
+    if not len(texts):
+        return ""
+    midnights = texts.filter(pc.match_substring_regex(texts, MIDNIGHT))
+    return str((midnights if len(midnights) else texts)[0].as_py())
 
 
 def _plain(texts: Any) -> Any:

@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from itertools import islice
 
+from jobs.spec.data.boolean_words import BOOLEAN_WORDS, boolean_of
 from jobs.spec.data.columns import NUMERIC, ColumnRequest
+from jobs.spec.data.gap_words import is_gap, named_words
 from jobs.spec.data.offers import Offer
-from workers.engine.data.findings.writings import find_groups, offer_to_divide, offer_to_merge
+from workers.engine.data.findings.writings import counts_of, find_groups, offer_to_divide, offer_to_merge
 from workers.engine.data.labels import is_list_column
 from workers.engine.data.reading.column_texts import SHOWN_CHARACTERS
-from workers.engine.data.reading.exact_numbers import inexact_number
+from workers.engine.data.reading.exact_numbers import LARGEST_INTEGER, MAX_DIGITS, inexact_number
 from workers.engine.data.schema import ColumnSchema, Schema
 from workers.engine.data.spilled import words
 
+_BOTH = {True, False}
 MOST_OFFERS = 30
 """Offers of one kind for the columns of a table."""
 
@@ -70,6 +73,32 @@ def _writing_offer(name: str, schema: Schema) -> Offer | None:
     return offer_to_merge(name, groups, searched, is_target=column.role == "target")
 
 
+def offers_of_booleans(schema: Schema) -> tuple[Offer, ...]:
+    """Return an offer for each category that has several words for true and false, such as Y and Yes."""
+    offers = (_boolean_offer(name, schema) for name in schema.columns)
+    return tuple(islice((offer for offer in offers if offer is not None), MOST_OFFERS))
+
+
+def _boolean_offer(name: str, schema: Schema) -> Offer | None:
+    column, columns = schema.columns[name], schema.table.columns
+    if column.type != "category" or column.role not in ("feature", "target", "group"):
+        return None
+    counts = counts_of(columns, name)
+    texts = [text for text in counts if text and not is_gap(text, "booleans", column.gap_words)]
+    truths = {text: boolean_of(text) for text in texts[: len(BOOLEAN_WORDS)]}
+    if len(texts) <= len(_BOTH) or len(texts) > len(truths) or {*truths.values()} != _BOTH:
+        return None
+    true, false = (
+        named_words([text for text in texts if truths[text] is value], counts) for value in (True, False)
+    )
+    return Offer(
+        finding=f"{'Target' if column.role == 'target' else 'Column'} {name!r} has several words for true "
+        f"({true} rows) and false ({false} rows), which are read as categories.",
+        label=f"Read {name} as true and false",
+        change=ColumnRequest(name=name, type="boolean"),
+    )
+
+
 def offers_of_digits(schema: Schema) -> tuple[Offer, ...]:
     """Return an offer for each column whose whole numbers stayed texts, because 64 bits do not hold them."""
     offers = (_digits_offer(name, schema) for name in schema.columns)
@@ -84,9 +113,13 @@ def _digits_offer(name: str, schema: Schema) -> Offer | None:
     if (example := inexact_number(columns[name] if distinct is None else distinct.values)) is None:
         return None
     shown = example if len(example) <= SHOWN_CHARACTERS else f"{example[:SHOWN_CHARACTERS]}…"
+    # Beside gaps, numbers are floats, and int64 holds more digits than these.
+    held = "no column of numbers of 64 bits holds exactly"
+    if len(example) <= MAX_DIGITS and abs(int(example)) <= LARGEST_INTEGER:
+        held = "a column of numbers with gaps or other texts does not hold exactly"
     return Offer(
-        finding=f"Column {name!r} has whole numbers such as {shown}, which no column of numbers of 64 bits "
-        "holds exactly, so they are kept as texts. If they are measured, read them as numbers, which keep "
+        finding=f"Column {name!r} has whole numbers such as {shown}, which {held}, so they are kept as "
+        "texts. If they are measured, read them as numbers, which keep "
         "about 16 digits.",
         label=f"Read {name} as numbers",
         change=ColumnRequest(name=name, type="number"),

@@ -20,6 +20,7 @@ import numpy as np
 from jobs.spec.data.columns import ColumnType
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
+from workers.engine.data.reading.codes import TELEPHONE_NUMBERS, are_telephone_numbers, form_of_codes
 from workers.engine.data.words import Words
 
 MIN_ROWS = 20
@@ -39,6 +40,7 @@ SHOWING = 100
 MIN_GROUPS = 50
 """Fewer numbers in a column whose name is that of an identifier may be codes."""
 
+IN_EVERY_ROW = "it has another value in every row, so it identifies rows"
 _ID_WORDS = frozenset(
     {
         *("id", "ids", "pid", "uid", "uuid", "guid", "oid", "sid", "cid", "tid", "rid", "gid", "eid", "pk"),
@@ -50,7 +52,7 @@ _NUMBER_WORDS = frozenset({"index", "key", "no", "nr", "num", "number", "rn", "r
 """They may also name a measure: `NO2`, the number of a house."""
 _MEASURE_WORDS = frozenset({"index"})
 """Of these only the word alone names a row: a price index is a measure."""
-_ENDS = re.compile(r"(?P<thing>[a-z]{2,})(?P<end>id|nummer|number)")
+_ENDS = re.compile(r"(?P<thing>[a-z]{2,})(?P<end>id|nummer|number|nr)")
 """The end of a word such as `customerid`."""
 _WORDS_IN_ID = frozenset(
     {
@@ -114,11 +116,14 @@ def judge(name: str, column: Array | Words, kind: ColumnType) -> Judgement:
         kind: its type.
     """
     if isinstance(column, Words):
-        return _judge_words(_counted_words(column)) if kind == "category" else NO_IDENTIFIER
+        by_kind = {"category": _judge_words, "text": _judge_texts}
+        return by_kind[kind](_counted_words(column)) if kind in by_kind else NO_IDENTIFIER
     if len(column) < MIN_ROWS:
         return NO_IDENTIFIER
     if kind == "category":
         return _judge_words(_counted(column))
+    if kind == "text":
+        return _judge_texts(_counted(column))
     if kind not in ("integer", "number"):
         return NO_IDENTIFIER
     is_named = has_id_name(name)
@@ -130,7 +135,24 @@ def judge(name: str, column: Array | Words, kind: ColumnType) -> Judgement:
     present = column[~missing(column)]
     if len(present) < max(MIN_ROWS, MIN_KNOWN * len(column)) or not _are_whole(present):
         return NO_IDENTIFIER
-    return _judge_numbers(name, present, is_named=is_named, is_integer=kind == "integer")
+    has_gaps = len(present) < len(column)
+    judgement = _judge_numbers(name, present, is_named=is_named, is_integer=kind == "integer" or has_gaps)
+    if not has_gaps or judgement.reason != IN_EVERY_ROW:
+        return judgement
+    return judgement._replace(reason=_mostly_different(len(present), len(present)))
+
+
+def judge_read_numbers(numbers: Array) -> Judgement:
+    """Return whether words that identified rows still do so as numbers, which a person has chosen to read.
+
+    Args:
+        numbers: (rows,), NaN for gaps and for values that are no numbers.
+    """
+    present = numbers[~missing(numbers)]
+    different = len(np.unique(present))
+    if len(present) < MIN_ROWS or not _are_whole(present) or different < MIN_DIFFERENT * len(present):
+        return NO_IDENTIFIER
+    return Judgement(_mostly_different(different, len(present)))
 
 
 def has_id_name(name: str) -> bool:
@@ -158,6 +180,11 @@ def _has_end(word: str) -> bool:
     if _ENDS.fullmatch(word) is None or word in _WORDS_IN_ID:
         return False
     return word.endswith("id") or not _names_a_time([word])
+
+
+def _is_surely_named(name: str) -> bool:
+    """Return whether a name is no abbreviation, which a column keeps as the only feature of a table."""
+    return not _words(name)[-1].endswith("nr")
 
 
 def _names_a_time(words: list[str]) -> bool:
@@ -225,6 +252,15 @@ def _judge_words(words: _Counted) -> Judgement:
     return Judgement(_mostly_different(words.different, words.known) + (f" by {form}" if form else ""))
 
 
+def _judge_texts(words: _Counted) -> Judgement:
+    """Return whether texts of several words are codes, such as card numbers, and all differ."""
+    if words.rows < MIN_ROWS or words.different < max(MIN_ROWS, MIN_DIFFERENT * words.known):
+        return NO_IDENTIFIER
+    if (form := form_of_codes(words.head[:SHOWING].tolist())) is None:
+        return NO_IDENTIFIER
+    return Judgement(f"{_mostly_different(words.different, words.known)} by {form}", is_named=False)
+
+
 def _mostly_different(different: int, known: int) -> str:
     values = (
         f"all of its {known:,} values" if different == known else f"{different:,} of its {known:,} values"
@@ -236,7 +272,7 @@ def _form(words: Array) -> str | None:
     """Return the name of the form that all of these words have; None if they have none."""
     texts = words[:SHOWING].tolist()
     forms = (form for form, pattern in _PATTERNS.items() if all(map(pattern.fullmatch, texts)))
-    return next(forms, None)
+    return next(forms, TELEPHONE_NUMBERS if are_telephone_numbers(texts) else None)
 
 
 def _judge_numbers(name: str, present: Array, *, is_named: bool, is_integer: bool) -> Judgement:
@@ -244,9 +280,9 @@ def _judge_numbers(name: str, present: Array, *, is_named: bool, is_integer: boo
     rows, different = len(present), len(ordered)
     if is_named:
         if different == rows:
-            return Judgement("it has another value in every row, so it identifies rows")
+            return Judgement(IN_EVERY_ROW, is_named=_is_surely_named(name))
         if different >= MIN_DIFFERENT * rows:
-            return Judgement(_mostly_different(different, rows))
+            return Judgement(_mostly_different(different, rows), is_named=_is_surely_named(name))
         if different > MIN_GROUPS and _names_things(name):
             doubt = (
                 f"its name is that of an identifier, and {rows:,} rows have {different:,} different values"

@@ -9,6 +9,7 @@ from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.findings.doubts import (
     MOST_OFFERS,
+    offers_of_booleans,
     offers_of_digits,
     offers_of_roles,
     offers_of_writings,
@@ -33,7 +34,7 @@ def order_offers(schema: Schema, dates: Sequence[Offer], y: Array, task: Task) -
 
     Args:
         schema: the table with its columns, and the offers to read these in another way.
-        dates: the offers on columns of dates.
+        dates: the offers on single dates and numbers.
         y: the encoded target.
         task: the kind of prediction.
     """
@@ -50,6 +51,7 @@ def order_offers(schema: Schema, dates: Sequence[Offer], y: Array, task: Task) -
         *(offer for offer in offers_of_roles(schema.columns) if offer.change.name not in named),
         *_of_first_columns(reading),
         *dates,
+        *offers_of_booleans(schema),
         *offers_of_writings(schema),
         *offers_of_digits(schema),
     )

@@ -55,6 +55,15 @@ def count_values(column: Array) -> Counter[str]:
     return counts
 
 
+def counts_of(columns: Mapping[str, Array], name: str) -> Mapping[str, int]:
+    """Return how many rows have each text of a category; none for a large column whose words are unknown."""
+    if (distinct := words(columns, name)) is not None:
+        return distinct.counts()
+    if isinstance(columns, SpilledColumns) and not columns.is_in_memory(name):
+        return {}
+    return count_values(columns[name])
+
+
 def groups_of(counts: Mapping[str, int]) -> tuple[Group, ...]:
     """Return the values that have several writings."""
     if len(counts) > MAX_VALUES:

@@ -11,6 +11,9 @@ from workers.engine.formulas import quoted
 
 SHOWN_CHARACTERS = 80
 REMEDY = "correct the file, or read it with a larger share in Damaged rows (max_bad_share)"
+ALL_ROWS = "correct the file: no row of it can be read"
+FLATTEN = "pandas.json_normalize"
+"""Makes columns of the values inside of nested objects."""
 
 
 @dataclass
@@ -48,10 +51,14 @@ class BadRows:
         count = len(self.rows)
         if count > self.allowed * (rows + count):
             number, reason, text = self.rows[0]
+            if FLATTEN in reason and not rows:
+                # It is the form of the rows, not damage.
+                raise BadData(f"{name} is no table: line {number} has {reason}: {_shown(text)}")
+            remedy = REMEDY if rows or not self.allowed else ALL_ROWS
             raise BadData(
                 f"{count:,} of {rows + count:,} rows of {name} cannot be read; at most a share of "
                 f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}"
-                f"{name_single_quotes(text)}; {REMEDY}"
+                f"{name_single_quotes(text)}; {remedy}"
             )
 
     def refusal(self, name: str) -> BadData:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jobs.spec.data.boolean_words import boolean_of
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.data.features import MAX_ONE_HOT
 from jobs.spec.data.gap_words import is_gap
@@ -228,13 +229,12 @@ def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
 def _converted_texts(column: Array, kind: ColumnType, name: str, *, are_gaps_stated: bool) -> Array:
     if kind in ("number", "integer"):
         return _converted_numbers(column, kind, name)
-    accepts, convert_texts = next((check, convert) for name, check, convert in _CONVERSIONS if name == kind)
-    converted = convert_texts(column, are_gaps_stated)
+    converted = _as_booleans(column, are_gaps_stated, boolean_of)
     if converted is None:
         rows = (
             row
             for row, text in enumerate(column.tolist())
-            if not _is_absent_boolean(text, are_gaps_stated) and not accepts(text)
+            if not _is_absent_boolean(text, are_gaps_stated) and boolean_of(text) is None
         )
         row = next(rows, 0)
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
@@ -258,8 +258,13 @@ def _plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
+def _truth_of(text: str) -> bool | None:
+    """Return the value of the words that are read as booleans without being asked."""
+    return {TRUE: True, FALSE: False}.get(text.strip().lower())
+
+
 def _is_boolean(text: str) -> bool:
-    return text.strip().lower() in (TRUE, FALSE)
+    return _truth_of(text) is not None
 
 
 def _is_absent_boolean(text: str, are_gaps_stated: bool) -> bool:
@@ -267,15 +272,18 @@ def _is_absent_boolean(text: str, are_gaps_stated: bool) -> bool:
     return is_gap(text, "booleans", () if are_gaps_stated else None)
 
 
-def _as_booleans(column: Array, are_gaps_stated: bool) -> Array | None:
-    texts = [
-        "" if _is_absent_boolean(text, are_gaps_stated) else text.strip().lower() for text in column.tolist()
-    ]
-    if not {*texts} <= {TRUE, FALSE, ""}:
-        return None
-    if "" in texts:
-        return np.asarray([np.nan if text == "" else float(text == TRUE) for text in texts])
-    return np.asarray([text == TRUE for text in texts])
+def _as_booleans(
+    column: Array, are_gaps_stated: bool, read: Callable[[str], bool | None] = _truth_of
+) -> Array | None:
+    truths: list[bool | None] = []
+    for text in column.tolist():
+        is_absent = _is_absent_boolean(text, are_gaps_stated)
+        if (truth := None if is_absent else read(text)) is None and not is_absent:
+            return None
+        truths.append(truth)
+    if None in truths:
+        return np.asarray([np.nan if truth is None else float(truth) for truth in truths])
+    return np.asarray(truths, bool)
 
 
 _CONVERSIONS: tuple[tuple[ColumnType, Callable[[str], bool], Callable[[Array, bool], Array | None]], ...] = (

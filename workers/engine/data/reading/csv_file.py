@@ -21,10 +21,12 @@ from workers.engine.data.reading.csv_columns.batches import (
     allow_long_fields,
 )
 from workers.engine.data.reading.csv_columns.facts import ColumnFacts
+from workers.engine.data.reading.csv_columns.rules import FIRST_ROWS
 from workers.engine.data.reading.csv_columns.tables import CsvTable
 from workers.engine.data.reading.damage import reading
+from workers.engine.data.reading.number_texts import has_decimal_commas
 from workers.engine.data.reading.plain_text import PlainText, plain_text
-from workers.engine.data.spilled import Spill, SpilledColumns
+from workers.engine.data.spilled import Spill, SpilledColumns, head
 from workers.engine.data.table import Table, check_names, check_size
 
 
@@ -92,7 +94,20 @@ def _read(
     except LongRow:
         table = replace(table, rows=replace(rows, block_bytes=LONG_BLOCK_BYTES))
         columns, facts = table.read(spill)
-    return _table(columns, facts, text, bad)
+    if groups := _groups_by_points(columns, facts):
+        columns, facts = replace(table, texts={*stay_texts, *groups}).read(spill)
+    return replace(_table(columns, facts, text, bad), groups_by_points=groups)
+
+
+def _groups_by_points(columns: Mapping[str, Array], facts: Mapping[str, ColumnFacts]) -> frozenset[str]:
+    """Return the columns such as 3.421, where points divide thousands if others have decimal commas."""
+    groups = frozenset(
+        name for name, column in facts.items() if column.kind == "number" and column.has_one_group
+    )
+    texts = [name for name, column in facts.items() if column.kind == "text"]
+    if not groups or not any(has_decimal_commas(head(columns, name, FIRST_ROWS).tolist()) for name in texts):
+        return frozenset()
+    return groups
 
 
 def _table(

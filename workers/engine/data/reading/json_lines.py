@@ -13,7 +13,7 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.reading.arrow_columns import to_arrow
-from workers.engine.data.reading.bad_rows import BadRows
+from workers.engine.data.reading.bad_rows import FLATTEN, BadRows
 from workers.engine.data.reading.exact_numbers import COMPARED, equal_decimals
 from workers.engine.data.reading.header import Header, name_columns
 from workers.engine.data.reading.json_numbers import (
@@ -240,10 +240,6 @@ def _repeated_key(line: bytes) -> str | None:
 
     json.loads(line, object_pairs_hook=check, parse_int=lambda _: 0)
     return found[0] if found else None
-
-
-FLATTEN = "pandas.json_normalize"
-"""Makes columns of the values inside of nested objects."""
 
 
 def _mixed(value: dict[str, Any], kinds: Mapping[str, set[type]], lists: set[str]) -> str | None:

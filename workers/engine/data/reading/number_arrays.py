@@ -54,6 +54,9 @@ def read_plain(texts: Array, form: NumberFormat) -> Array:
     if form.decimal == ",":
         values = pc.replace_substring(values, ",", ".")
     fits = pc.and_(fits, pc.match_substring_regex(values, _PLAIN))
+    if form.hundredths:
+        # Those are divided one by one.
+        fits = pc.and_(fits, pc.invert(pc.match_substring(as_arrow(texts), "%")))
     values = pc.replace_substring_regex(values, r"^\+", "")
     numbers = pc.cast(pc.if_else(fits, values, None), pa.float64())
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)

@@ -7,6 +7,7 @@ import numpy as np
 
 from jobs.spec.data.columns import ColumnRequest, ColumnType
 from jobs.spec.data.gap_words import is_gap, named_words
+from jobs.spec.data.magnitudes import power_of
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among, read_number
 from jobs.spec.data.offers import Offer
 from jobs.spec.data.plain_characters import plain_characters
@@ -25,6 +26,7 @@ from workers.engine.data.reading.number_texts import (
     look_at,
     other_reading,
     read_numbers,
+    sign_of,
 )
 from workers.engine.errors import BadData
 
@@ -48,6 +50,7 @@ class NumberTexts:
         request: the rules that a person has stated for it.
         decimal: the file's decimal sign.
         is_target: whether it is the target.
+        is_other_offered: whether the reading by the other decimal sign is offered.
     """
 
     def __init__(
@@ -58,9 +61,11 @@ class NumberTexts:
         decimal: DecimalSign,
         *,
         is_target: bool = False,
+        is_other_offered: bool = False,
     ) -> None:
         self._name, self._texts, self._request, self._decimal = name, texts, request, decimal
         self._is_target = is_target
+        self._offered: DecimalSign = "." if is_other_offered else decimal
         # Stated words are empty texts by now. Of those, a form of numbers may be one: 123 has the form 999.
         self._is_gap = partial(is_gap, stated=None if request.gap_words is None else ())
 
@@ -84,7 +89,7 @@ class NumberTexts:
             return self._typed(None, findings=self._mixed(seen), offers=self._nearly(numbers, form))
         if were_rounded(self._texts.values, numbers.values):
             return self._typed(None)
-        has_classes = self._is_target and form.unit and self._has_few_values()
+        has_classes = self._is_target and (form.unit or form.magnitudes) and self._has_few_values()
         if has_classes or not is_certain(seen, form, self._decimal):
             return self._typed(None, offers=(self._uncertain(form, head[0]),))
         values = self._texts.spread(numbers.values)
@@ -199,8 +204,8 @@ class NumberTexts:
                     f"merged; write them in one of the {kind}.",
                 )
         if has_both_signs(seen, self._present()):
-            comma = self._texts.first(lambda text: "," in text)[0]
-            point = self._texts.first(lambda text: "." in text)[0]
+            comma = self._texts.first(lambda text: sign_of(text) == ",")[0]
+            point = self._texts.first(lambda text: sign_of(text) == ".")[0]
             return (
                 f"Column {self._name!r} has numbers with decimal commas and with decimal points, such as "
                 f"{comma!r} and {point!r}, so they are read as words: write them with one of the signs.",
@@ -235,32 +240,98 @@ class NumberTexts:
         """Return offers for the other readings of texts that are numbers."""
         if self._request.number_format is not None:
             return ()
-        if (other := other_reading(seen, form, self._decimal)) is not None:
-            return self._with_other_marks(form, other)
+        other = other_reading(seen, form, self._offered)
+        marks = () if other is None else self._with_other_marks(form, other)
+        return (*self._other_endings(seen, form, has_marks=bool(marks)), *marks)
+
+    def _other_endings(self, seen: Seen, form: NumberFormat, *, has_marks: bool) -> tuple[Offer, ...]:
+        """Return offers for the other readings of the text behind or before the digits."""
+        if form.magnitudes:
+            return self._without_magnitudes(seen, form)
+        if form.hundredths:
+            return self._without_hundredths(seen, form)
         if form.minus_behind and self._request.type is None:
             example = self._texts.first(lambda text: "-" in plain_characters(text)[1:])[0]
             finding = f"numbers with a minus behind them, such as {example!r}, are negative."
             return (self._offer_words(finding),)
-        marked = seen.units.total() + seen.currencies.total()
-        if (form.unit or form.percent or form.currency) and marked < seen.rows:
+        if (form.unit or form.percent or form.currency) and seen.bare:
             mark = form.unit or form.currency or "%"
+            bare = seen.bare.total()
+            marked = seen.units["%"] if form.percent else seen.units[mark] or seen.currencies[mark]
+            others = "the others" if marked + bare == seen.rows else f"{bare:,}"
             return (
                 self._offer_words(
-                    f"{marked:,} of {seen.rows:,} numbers are written with {mark!r}, and the others without; "
-                    "all are read as the same unit."
+                    f"{marked:,} of {seen.rows:,} numbers are written with {mark!r}, and {others} without; "
+                    "all of these are read as the same unit."
                 ),
+                *self._with_magnitudes(form),
             )
         # 3G, 4G and 5G are names. A person who chose the type knows.
         is_name = len(form.unit) == 1 or self._has_few_values()
-        if form.unit and is_name and self._request.type is None:
+        if form.unit and is_name and self._request.type is None and not has_marks:
             example = self._texts.first(lambda text: not self._is_gap(text))[0]
             return (
                 self._offer_words(
                     f"numbers such as {example!r} are read without {form.unit!r}, as a unit; it may belong "
                     "to a name."
                 ),
+                *self._with_magnitudes(form),
             )
-        return ()
+        return self._with_magnitudes(form)
+
+    def _without_magnitudes(self, seen: Seen, form: NumberFormat) -> tuple[Offer, ...]:
+        """Return the offers to read endings that multiply as a unit or as words."""
+        endings = [unit for unit, _ in seen.units.most_common()]
+        text = self._with_ending(*endings)
+        marked = seen.scaled.total()
+        number = read_number(text, form)
+        finding = (
+            f"{marked:,} of {seen.rows:,} numbers are written with {named_endings(endings)}, which "
+            f"multiplies them: {text!r} is read as {number:.15g}."
+        )
+        words = self._offer_words(finding)
+        if len(endings) > 1:
+            return (words,)
+        other = form.model_copy(update={"magnitudes": False, "unit": endings[0]})
+        return (*self._offer_format(finding, text, other), words)
+
+    def _without_hundredths(self, seen: Seen, form: NumberFormat) -> tuple[Offer, ...]:
+        """Return the offers to read percents beside shares such as 0.42 as the numbers before the sign."""
+        text = self._with_ending("%")
+        finding = (
+            f"{seen.units['%']:,} of {seen.rows:,} numbers are written with '%', and the others are from 0 "
+            f"to 1, so {text!r} is read as {read_number(text, form):.15g}."
+        )
+        other = form.model_copy(update={"hundredths": False})
+        return (*self._offer_format(finding, text, other), self._offer_words(finding))
+
+    def _with_magnitudes(self, form: NumberFormat) -> tuple[Offer, ...]:
+        """Return the offer to read a unit such as k, behind all numbers, as one that multiplies them."""
+        if power_of(form.unit) is None:
+            return ()
+        text, other = self._with_ending(form.unit), form.model_copy(update={"magnitudes": True, "unit": ""})
+        number = read_number(text, form)
+        finding = (
+            f"{form.unit!r} is read as a unit, so {text!r} is {number:.15g}; it may multiply the numbers."
+        )
+        return self._offer_format(finding, text, other)
+
+    def _with_ending(self, *endings: str) -> str:
+        """Return the first text with an ending, and perhaps a currency behind it."""
+        found = self._texts.first(lambda text: bool(look_at([(text, 1)]).units.keys() & {*endings}))
+        return found[0].strip()
+
+    def _offer_format(self, finding: str, text: str, other: NumberFormat) -> tuple[Offer, ...]:
+        """Return the offer of another format; none if a text such as 12 k€ is no number in it."""
+        if (number := read_number(text, other)) is None:
+            return ()
+        return (
+            Offer(
+                finding=f"Column {self._name!r}: {finding}",
+                label=f"Read {text!r} as {number:.15g}",
+                change=ColumnRequest(name=self._name, number_format=other),
+            ),
+        )
 
     def _offer_words(self, finding: str) -> Offer:
         return Offer(
@@ -292,7 +363,15 @@ def offer_other_reading(name: str, text: str, form: NumberFormat, other: NumberF
     )
 
 
+def named_endings(endings: list[str]) -> str:
+    """Return endings of numbers for a sentence."""
+    *others, last = map(repr, endings[:MOST_UNITS])
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def _described(form: NumberFormat) -> str:
     """Return how numbers are written, for a sentence; empty if they are plain."""
+    if form.magnitudes:
+        return ", some with an ending that multiplies them"
     mark = form.unit or form.currency or ("%" if form.percent else "")
     return f" with {mark!r}" if mark else ""

@@ -9,6 +9,8 @@ from jobs.spec.data.gap_words import is_gap
 from jobs.spec.data.number_format import DecimalSign, NumberFormat, numbers_among
 from jobs.spec.data.offers import Offer
 from workers.engine.arrays import Array
+from workers.engine.data.dates.numbers import recognize_digits
+from workers.engine.data.dates.stated import as_arrow, distinct_of
 from workers.engine.data.encode import missing
 from workers.engine.data.reading.column_texts import ColumnTexts
 from workers.engine.data.reading.column_types import (
@@ -73,7 +75,9 @@ def _read_texts(
     original = texts
     if request.gap_words is not None:
         texts = texts.without(request.gap_words)
-    numbers = NumberTexts(name, texts, request, sign, is_target=is_target)
+    has_groups = name in table.groups_by_points
+    decimal: DecimalSign = "," if has_groups else sign
+    numbers = NumberTexts(name, texts, request, decimal, is_target=is_target, is_other_offered=has_groups)
     kind = _stated_type(request)
     if kind in ("number", "integer"):
         return numbers.requested(kind)
@@ -151,13 +155,24 @@ def _proposed(name: str, texts: ColumnTexts, numbers: TypedColumn) -> TypedColum
         typed = recognize_words(words, are_gaps_stated=are_stated)
     findings = typed.findings if typed.type == "date" else (*typed.findings, *numbers.findings)
     is_word = typed.type in ("category", "text")
+    if typed.type == "category" and typed.dates is None and _have_digits(texts):
+        codes = texts.codes
+        distinct = distinct_of(texts.values) if codes is None else (as_arrow(texts.values), codes)
+        typed = typed._replace(dates=recognize_digits(*distinct, name))
     if is_word and (form := name_form(texts.first(lambda text: not is_gap(text)))) is not None:
-        findings = (*findings, f"Column {name!r}: {form}")
+        # In place of the sentence that 20-Jan and 2h have different units.
+        findings = (*typed.findings, f"Column {name!r}: {form}")
     return typed._replace(
         gap_words=numbers.gap_words,
         findings=findings,
         offers=typed.offers if typed.type == "date" else (*typed.offers, *numbers.offers),
     )
+
+
+def _have_digits(texts: ColumnTexts) -> bool:
+    """Return whether the first values are digits as in 080122, which are no number because of their zeros."""
+    head = texts.first(lambda text: not is_gap(text))
+    return bool(head) and all(text.isdecimal() and len(text) in (6, 8, 19) for text in head)
 
 
 def _read_values(
@@ -166,7 +181,8 @@ def _read_values(
     """Return a column that has no texts."""
     if request.number_format is not None:
         raise BadData(f"column {name!r} has no texts, so it cannot have a number_format")
-    form = _format_of_reader(table.dialect.decimal) if table.dialect and column.dtype.kind in "if" else None
+    is_number = column.dtype.kind in "iuf"
+    form = _format_of_reader(table.dialect.decimal if table.dialect else ".") if is_number else None
     values = _without_numbers(column, request.gap_words or (), form or NumberFormat())
     if values.dtype.kind == "M":
         values = without_dates(values, request.gap_words, None)

@@ -43,6 +43,9 @@ BYTES_PER_CELL = 64
 MAX_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
 MAX_SHEETS_NAMED = 10
+TABLE_ROWS = 2
+"""Rows with two values or more that a table has at least."""
+RAGGED = "rows.csv"
 
 
 class Sheet(NamedTuple):
@@ -58,7 +61,8 @@ def write_sheet(path: Path, target: Path, wanted: str | None, limits: FileLimits
     Args:
         path: the workbook.
         target: the new file.
-        wanted: the sheet's name; None for the first one that is visible and has values.
+        wanted: the sheet's name; None for the first visible one that has a table: two rows with two values.
+            If none has, it is the first one with values.
         limits: the limits for the cells and the bytes.
 
     Raises:
@@ -146,26 +150,39 @@ def _write_chosen(
     limits: FileLimits,
     merged: Mapping[str, MergedCells],
 ) -> "tuple[str, _Cells]":
-    """Write the wanted sheet, or the first one with values; return its name."""
+    """Write the wanted sheet, or the first one with a table; return its name."""
     sheets = [sheet for sheet in book.worksheets if wanted in (None, sheet.title)]
     if not sheets:
         names = _listed([sheet.title for sheet in book.worksheets])
         raise BadData(f"{path.name} has no sheet {wanted!r}; it has {names}")
     visible = [sheet for sheet in sheets if sheet.sheet_state == "visible"] or sheets
+    with_values = None
     for sheet in visible:
-        cells = _Cells(path.name, limits, merged.get(sheet.title, MergedCells()))
-        ragged = target.with_name("rows.csv")
-        with ragged.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(cells.rows(sheet))
-        if cells.values:
-            _write_filled(ragged, target, sorted(cells.filled))
-            ragged.unlink()
-            return sheet.title, cells
+        cells = _write_ragged(sheet, path, target, limits, merged)
+        if cells.table_rows >= TABLE_ROWS or (cells.values and len(visible) == 1):
+            return sheet.title, _write_filled(target, cells)
+        if cells.values and with_values is None:
+            with_values = sheet
+    # The others may be notes about it.
+    if with_values is not None:
+        cells = _write_ragged(with_values, path, target, limits, merged)
+        return with_values.title, _write_filled(target, cells)
     raise BadData(f"{path.name} has no values in {_listed([sheet.title for sheet in visible])}")
 
 
-def _write_filled(ragged: Path, target: Path, columns: list[int]) -> None:
+def _write_ragged(
+    sheet: Any, path: Path, target: Path, limits: FileLimits, merged: Mapping[str, MergedCells]
+) -> "_Cells":
+    """Write a sheet's rows as they are beside the target, and count its cells."""
+    cells = _Cells(path.name, limits, merged.get(sheet.title, MergedCells()))
+    with target.with_name(RAGGED).open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(cells.rows(sheet))
+    return cells
+
+
+def _write_filled(target: Path, cells: "_Cells") -> "_Cells":
     """Write equally long rows of the columns that have a value; rows without one are empty lines."""
+    ragged, columns = target.with_name(RAGGED), sorted(cells.filled)
     csv.field_size_limit(max(ragged.stat().st_size, csv.field_size_limit()))
     with (
         ragged.open(newline="", encoding="utf-8") as source,
@@ -174,6 +191,8 @@ def _write_filled(ragged: Path, target: Path, columns: list[int]) -> None:
         writer = csv.writer(file, lineterminator="\n")
         for row in csv.reader(source):
             writer.writerow([row[at] if at < len(row) else "" for at in columns] if row else [])
+    ragged.unlink()
+    return cells
 
 
 class _Cells:
@@ -181,6 +200,7 @@ class _Cells:
 
     def __init__(self, name: str, limits: FileLimits, merged: MergedCells) -> None:
         self._name, self._limits, self._merged = name, limits, merged
+        self.table_rows = 0
         self.values = self.gaps = self.errors = self.long = self._count = self._bytes = 0
         self.first_error = self.first_long = ""
         self.filled: set[int] = set()
@@ -197,6 +217,7 @@ class _Cells:
             texts = [self._text(cell) for cell in row]
             self._merged.repeat(number, texts)
             self.filled.update(at for at, text in enumerate(texts) if text)
+            self.table_rows += sum(map(bool, texts)) > 1
             if not any(texts):
                 texts.clear()
             self._bytes += sum(map(len, texts))

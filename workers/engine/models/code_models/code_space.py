@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 from pydantic import TypeAdapter
@@ -23,6 +23,7 @@ from jobs.spec.formats.reading import FormatError, Item
 from jobs.spec.space.search_space import Space, Value
 from workers.engine.errors import CodeFailure
 from workers.engine.models.build_memory import small_enough
+from workers.engine.models.code_models.code_questions import Questions, follow_questions, unasked_in
 from workers.engine.models.code_models.code_rows import (
     UnusableSpace,
     active_rows,
@@ -41,8 +42,6 @@ COMBINATION_SECONDS = 40.0
 DRAWS = 20
 """Drawn builds, of which the one with the most new pairs of values is done."""
 MAX_NOTES = 10
-MAX_UNASKED = 200
-"""Values of hyperparameters for which others are named that have no effect."""
 
 Use = Callable[[Any], None]
 """Uses hyperparameters of KerasTuner, which declares further ones."""
@@ -77,7 +76,8 @@ class SpaceExplorer:
         self._tried: set[frozenset[tuple[str, str]]] = set()
         self._covered: set[Pair] = set()
         self._scopes: set[str] = set()
-        self._asked: dict[tuple[str, str], _Asked] = {}
+        self._questions: list[Questions] = []
+        self._explorations = 0
         self._began = time.monotonic()
         self._has_ended = False
         self.builds = 0
@@ -95,10 +95,11 @@ class SpaceExplorer:
         self._on_build()
         self.builds += 1
         hyperparameters = self._with(values)
-        asked = _follow_questions(hyperparameters)
+        asked = follow_questions(hyperparameters)
         act(hyperparameters)
         self._record(hyperparameters)
-        self._record_asked(hyperparameters.values, asked)
+        known = {name: hyperparameters.values[name] for name in asked & hyperparameters.values.keys()}
+        self._questions.append(Questions(self._explorations, frozenset(asked), known))
 
     def explore(self, act: Use, first: Use | None = None) -> None:
         """Call `act` with values that may reveal further hyperparameters, until none appears.
@@ -112,6 +113,7 @@ class SpaceExplorer:
         """
         self._tried.clear()
         self._covered.clear()
+        self._explorations += 1
         self._follow_known()
         self.use(first or act, {})
         self._follow(act)
@@ -210,20 +212,9 @@ class SpaceExplorer:
                 first = {name: values[0] for name, values in chosen.items()}
                 self._waiting.append({**used.values, **first})
 
-    def _record_asked(self, values: Mapping[str, Value], asked: Collection[str]) -> None:
-        for name in asked & values.keys():
-            entry = self._asked.setdefault((name, repr(values[name])), _Asked(values[name], set()))
-            entry.names.update(asked)
-
     def unasked(self, space: Space) -> tuple[Unasked, ...]:
-        """Return which hyperparameters of a space the code never asked for, by values of the others."""
-        names = {row.name for row in space}
-        found = [
-            Unasked(name=name, value=entry.value, names=tuple(sorted(missing)))
-            for (name, _), entry in self._asked.items()
-            if name in names and (missing := names - entry.names)
-        ]
-        return tuple(found[:MAX_UNASKED])
+        """Return which hyperparameters of a space have no effect, by values of the others."""
+        return unasked_in(self._questions, {row.name for row in space})
 
     def _possible(self, condition: Any) -> list[Value]:
         """Return the values of a condition that its parent may have."""
@@ -250,26 +241,6 @@ class SpaceExplorer:
             raise UnusableSpace(why_unusable(error, rows)) from error
         self.notes += search_format.notes
         return _SPACE.validate_python(search_format.search["space"])
-
-
-class _Asked(NamedTuple):
-    """A value of a hyperparameter, and all for which the code asked in builds with it."""
-
-    value: Value
-    names: set[str]
-
-
-def _follow_questions(hyperparameters: Any) -> set[str]:
-    """Return a set that receives the name of each hyperparameter for which code asks from now on."""
-    asked: set[str] = set()
-    retrieve = hyperparameters._retrieve
-
-    def follow(declared: Any) -> Any:
-        asked.add(declared.name)
-        return retrieve(declared)
-
-    hyperparameters._retrieve = follow
-    return asked
 
 
 def _key(point: Mapping[str, Value]) -> frozenset[tuple[str, str]]:

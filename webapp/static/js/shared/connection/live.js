@@ -148,7 +148,7 @@ function openStreams() {
 
 /** @param {number} job */
 function openStream(job) {
-  // A browser opens few connections to a server that has HTTP 1.1 only: tabs that nobody sees leave theirs to others.
+  // A browser opens few connections to a server that has HTTP 1.1 only: hidden tabs leave theirs to others.
   if (streams.has(job) || document.visibilityState === "hidden") return;
   const stream = new Stream(job, followers.get(job)?.cursor ?? 0, {
     opened: reportBack,

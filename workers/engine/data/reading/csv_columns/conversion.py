@@ -13,6 +13,8 @@ from workers.engine.data.reading.csv_columns.facts import ColumnFacts, Part
 from workers.engine.data.reading.csv_columns.rules import (
     DECIMAL_COMMA,
     FIRST_ROWS,
+    HUNDRED,
+    HUNDREDS,
     MISSING,
     all_match,
     any_match,
@@ -134,6 +136,7 @@ def _integers(fields: Any, texts: Any, whole: Any, facts: ColumnFacts) -> Part:
         fits=True,
         is_inexact=loses_digits(values),
         may_be_groups=True,
+        has_hundreds=bool(len(values)) and bool(np.abs(values).max() >= HUNDRED),
         long=_long(fields, facts),
     )
     part.has_negative_zero = not values.all() and _has_negative_zero(texts)
@@ -160,6 +163,7 @@ def _numbers(fields: Any, texts: Any, values: Array, facts: ColumnFacts, *, is_w
         is_inexact=is_whole and not facts.is_inexact and not are_exact(texts),
         has_mark=may_be_groups and any_match(texts, "[.,]"),
         may_be_groups=may_be_groups,
+        has_hundreds=may_be_groups and any_match(texts, HUNDREDS),
         long=_long(fields, facts),
     )
 

@@ -26,6 +26,7 @@ class Part:
         is_plain: whether all are also numbers with decimal points, without points between thousands.
         has_mark: whether a number has a point or a comma.
         may_be_groups: whether three digits are behind each mark.
+        has_hundreds: whether a whole number from 100 up has no mark.
         words: the words for missing numbers, with the number of their rows.
         long: the texts of numbers that may have more digits than a float64, an Arrow array.
     """
@@ -42,6 +43,7 @@ class Part:
     is_plain: bool = True
     has_mark: bool = False
     may_be_groups: bool = False
+    has_hundreds: bool = False
     words: dict[str, int] = field(default_factory=dict)
     long: Any = None
 
@@ -69,6 +71,7 @@ class ColumnFacts:
     is_plain: bool = True
     has_mark: bool = False
     may_be_groups: bool = True
+    has_hundreds: bool = False
     words: dict[str, int] = field(default_factory=dict)
     _long: list[Any] = field(default_factory=list)
 
@@ -89,6 +92,7 @@ class ColumnFacts:
         self.is_plain &= part.is_plain
         self.has_mark |= part.has_mark
         self.may_be_groups &= part.may_be_groups
+        self.has_hundreds |= part.has_hundreds
         if part.long is not None and self.takes_long:
             self._long.append(part.long)
 
@@ -105,7 +109,8 @@ class ColumnFacts:
     @property
     def kind(self) -> Kind:
         """The column's kind, if no rows follow."""
-        if self.is_text or (self.decimal_comma and self.has_one_group):
+        if self.is_text or (self.has_one_group and (self.decimal_comma or self.has_hundreds)):
+            # The whole column decides the meaning of a mark: beside 658, that of 3.421 divides thousands.
             return "text"
         if not self.has_number:
             return "empty"

@@ -13,6 +13,8 @@ WHOLE = r"^[+-]?[0-9]+$"
 DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?$"
 MAYBE_THOUSANDS = r"^[+-]?([1-9][0-9]{0,2}[.,][0-9]{3}|[0-9]+)$"
 """Numbers whose only mark may divide thousands or precede decimals."""
+HUNDRED, HUNDREDS = 100, r"^[+-]?[1-9][0-9]{2,}$"
+"""Whole numbers that would have a mark if one preceded three decimals, unless it divides thousands."""
 NO_GROUP = r"[.,]([0-9]{0,2}$|[0-9]{4})|[^0-9.,+-]"
 FIRST_ROWS = 100
 HEAD_ROWS = 1000

@@ -1,0 +1,1 @@
+"""Finds the arguments that loops and helper functions declare, turn by turn."""
