@@ -16,7 +16,7 @@ from tests.factories import make_trials
 from tests.markup import squeezed
 from tests.people import People, browser_of
 from tests.present import present
-from webapp.forms.experiments.script.arguments import read_value, shown_value
+from webapp.forms.experiments.script.values import read_value, shown_value
 
 TRAIN = """
 import argparse

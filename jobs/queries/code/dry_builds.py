@@ -22,7 +22,7 @@ from jobs.spec.sections.code_model import CODE_ENTRIES, OWN_FIT, CodeModel
 from jobs.spec.space.search_space import Space, Values
 from jobs.states import FINAL, WAITING, JobState
 
-EXPLORATION = 2
+EXPLORATION = 3
 """The version of the rules that find hyperparameters. A dry build of another version is done again."""
 NONE = "none"
 """The state if no dry build was requested."""

@@ -68,6 +68,18 @@ def _no_model_of_search(root: Job) -> Recommendation | None:
     return Recommendation(None, compared.describe())
 
 
+def advised_jobs(recommended: Recommendation | None, candidates: Sequence[Job]) -> list[Job]:
+    """Return the steps whose models may be proposed for registration and promotion.
+
+    Args:
+        recommended: what `recommend_model` returns for their root.
+        candidates: the steps to choose from if it recommends nothing yet.
+    """
+    if recommended is not None:
+        return [] if recommended.job is None else [recommended.job]
+    return [job for job in candidates if not is_doubted(job)]
+
+
 def is_doubted(job: Job) -> bool:
     """Return whether a model has a warning against its promotion."""
     return any(warning["code"] == WORSE_THAN_TRIAL for warning in job.warnings)

@@ -16,6 +16,7 @@ from jobs.spec.sections.rungs import Bracket, RungOptions, total_epochs
 from jobs.spec.space.search_space import Space, Value, check_space, value_errors
 from jobs.spec.space.size import GRID_LIMIT, grid_size
 
+MOST_TRIALS = 100_000
 UNCOUNTED_TRIALS = 10_000
 """With a time limit, so many trials or more are only a bound: the search is over before."""
 Direction = Literal["min", "max"]
@@ -64,7 +65,7 @@ class SearchSpec(Frozen):
     )
     objective: Objective = Objective()
     objectives: tuple[Objective, ...] | None = Field(default=None, min_length=2, max_length=4)
-    max_trials: int = Field(default=20, ge=1, le=100_000)
+    max_trials: int = Field(default=20, ge=1, le=MOST_TRIALS)
     max_minutes: float | None = Field(
         default=None,
         gt=0,

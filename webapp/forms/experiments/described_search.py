@@ -8,6 +8,7 @@ from jobs.messages.code import CodeSearch
 from jobs.spec.sections import measures
 from jobs.spec.sections.fit import KERAS_BATCH_SIZE
 from jobs.spec.sections.rungs import RungOptions, brackets
+from jobs.spec.sections.search import MOST_TRIALS
 
 ALGORITHMS = {
     "RandomSearch": "random",
@@ -19,8 +20,6 @@ TRIALS = 10
 """KerasTuner's number of trials, if none is given."""
 ALL_TRIALS = 1000
 """A grid's number of trials, if none is given: it ends with its last configuration."""
-MOST_TRIALS = 100_000
-"""A search's largest number of trials."""
 MAX_EPOCHS, FACTOR = 100, 3
 """Hyperband's in KerasTuner, if they are not given."""
 Json = dict[str, Any]

@@ -21,8 +21,9 @@ from jobs.queries.code import code as code_queries
 from jobs.queries.data import datasets
 from jobs.queries.experiments import experiments
 from jobs.spec.plan import names
-from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
+from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows
 from webapp.forms.experiments.script.descriptions import describe_others
+from webapp.forms.experiments.script.rows import rows_of
 from webapp.forms.experiments.script.script import ScriptForm
 from webapp.forms.experiments.script.spec import initial_values, spec_from, spec_part
 from webapp.pages.shortcuts import (

@@ -1,7 +1,7 @@
 """Builds the overview tab on a job's page: candidates, the best trial, and a search's answer."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -125,11 +125,13 @@ def _job_overview(request: Request, row: Job) -> JobOverview:
     by_job = versions.versions_by_job(request.user, [member.pk for member in members])
     registered = [version for job_versions in by_job.values() for version in job_versions]
     recommended, best_single = recommendation.recommend_model(row), retrained_models.best_retrained(row)
+    advised = recommendation.advised_jobs(recommended, members)
+    proposed = [version for job in advised for version in by_job.get(job.pk, [])]
     return JobOverview(
         by_code=versions.measured_by_code(row),
         candidates=[entry | {"versions": by_job.get(entry["job"].pk, [])} for entry in candidates],
         has_versions=bool(registered),
-        to_request=versions.unrequested_candidates(_advisable(by_job, members, recommended)),
+        to_request=versions.unrequested_candidates(proposed),
         validated=versions.validated_version(request.user, row),
         best_single=best_single,
         is_best_doubted=best_single is not None and recommendation.is_doubted(best_single.job),
@@ -144,16 +146,6 @@ def _job_overview(request: Request, row: Job) -> JobOverview:
         findings=model_reports.report_findings(model_reports.reports_of_job(row, ("report",))),
         chosen_epoch=retraining.chosen_epoch(row),
     )
-
-
-def _advisable(
-    by_job: Mapping[int, list[ModelVersion]], members: Sequence[Job], recommended: Recommendation | None
-) -> list[ModelVersion]:
-    """Return the versions whose promotion may be proposed: of the recommended model, if there is one."""
-    if recommended is not None:
-        return [] if recommended.job is None else by_job.get(recommended.job.pk, [])
-    sound = [member.pk for member in members if not recommendation.is_doubted(member)]
-    return [version for pk in sound for version in by_job.get(pk, [])]
 
 
 def _details(row: Job) -> object:
@@ -270,12 +262,9 @@ def _model_of(request: Request, job: Job) -> BestModel:
 
 def _model_to_register(request: Request, row: Job, best_model: BestModel | None) -> BestModel | None:
     """Return the unregistered model that the answer offers: the recommended one, if it is known."""
-    recommended = recommendation.recommend_model(row)
-    model = best_model
-    if recommended is not None:
-        model = _model_of(request, recommended.job) if recommended.job is not None else None
-    elif best_model is not None and recommendation.is_doubted(best_model.job):
-        model = None
+    candidates = [] if best_model is None else [best_model.job]
+    advised = recommendation.advised_jobs(recommendation.recommend_model(row), candidates)
+    model = _model_of(request, advised[0]) if advised else None
     return model if model is not None and model.digest and not model.versions else None
 
 
