@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from jobs.actions.own_installation import IDENTITY_FILE
 from jobs.queries.storage import disk_use
 from tests import code_reading, database
 from tests.flow.yard import RunningYard, open_yard
@@ -192,6 +193,12 @@ def unthrottled() -> None:
     """Forget the use of limits and quotas, because users and projects in other tests have the same ids."""
     throttle.reset()
     disk_use.forget_recent_bytes()
+
+
+@pytest.fixture(autouse=True)
+def no_identity() -> None:
+    """Forget to which installation the home belongs: on PostgreSQL the database of each test is a new one."""
+    Path(settings.TRAINYARD_HOME, IDENTITY_FILE).unlink(missing_ok=True)
 
 
 @pytest.fixture

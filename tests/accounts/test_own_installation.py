@@ -102,6 +102,7 @@ def test_a_home_that_has_its_database_may_get_a_new_key(
     assert InstallationSettings.objects.get().key == audit_chain.key_id()
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL's database is in no home")
 def test_a_database_in_the_home_belongs_to_it_however_its_address_is_written(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,7 +111,7 @@ def test_a_checkpoint_with_the_best_epoch_by_another_measure_is_not_resumed(
         model_name="m",
     )
     run = _TrainRun(task, RecordingReport(tmp_path))
-    by_loss = Snapshot(arrays={}, state={"best": {"metric": "val_loss"}})
+    by_loss = Snapshot(arrays={}, state={"epoch": 3, "best": {"metric": "val_loss"}})
     by_auc = Snapshot(arrays={}, state={"best": {"metric": "val_auc"}})
     assert run._resumable(by_loss) is None
     assert run._resumable(by_auc) is by_auc

@@ -1,5 +1,6 @@
 """Two workers that have only the database, the broker and the artifact store in common."""
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -137,7 +138,7 @@ def test_a_worker_with_the_key_of_another_installation_ends_with_one_sentence(
     nodes: Callable[..., NodeProcess], tmp_path: Path, transactional_db: None
 ) -> None:
     InstallationSettings.objects.create(pk=1, identity="a" * 32, key="b" * 16)
-    home = tmp_path / "home" / "main"
+    home = tmp_path / "home" / os.environ.get("PYTEST_XDIST_WORKER", "main")
     home.mkdir(mode=0o700, parents=True)
     (home / "secret.key").write_text("x" * 60)
     (home / "secret.key").chmod(0o600)
