@@ -19,6 +19,8 @@ OF_OTHERS = 0o077
 """The permission bits for the group and for all other users."""
 OF_STRANGERS = 0o007
 """The permission bits for users who are neither the owner nor in the file's group."""
+OF_A_HOME = {"trainyard.sqlite3", "secret.key", "installation.id", "artifacts", "run", "log"}
+"""A home has one of these files and folders, or none at all before its first start."""
 
 
 class NotPrivate(Exception):
@@ -34,9 +36,10 @@ def make_home_private(root: Path) -> None:
     """Remove other users' permissions from the home and everything in it. A missing home is created.
 
     Raises:
-        NotPrivate: the home belongs to another user.
+        NotPrivate: the home belongs to another user, or has content that is not Trainyard's.
     """
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _require_home(root)
     make_folder_private(root)
     # No deeper: other users cannot enter the folders.
     for entry in os.scandir(root):
@@ -48,13 +51,14 @@ def make_folder_private(root: Path) -> None:
     """Remove other users' permissions from a folder. A missing one is ignored.
 
     Raises:
-        NotPrivate: the folder belongs to another user.
+        NotPrivate: the folder belongs to another user, or is for all users.
     """
     # The store creates it: a backup is restored into a home without any artifacts.
     if not root.exists():
         return
     root = root.resolve()
     _require_owner(root, root.stat())
+    _require_not_for_all(root)
     if _close(root):
         log.warning("Other users had permissions for %s: they were removed", root)
 
@@ -107,6 +111,24 @@ def require_private_folder(path: Path) -> None:
     _require_owner(path, facts)
     if facts.st_mode & OF_OTHERS:
         raise NotPrivate(f"Other users have access to {path}. Delete it and start again.")
+
+
+def _require_not_for_all(folder: Path) -> None:
+    """Refuse a folder such as /tmp, in which every user has files: closing it would stop other programs."""
+    if folder.parent == folder or folder.stat().st_mode & stat.S_ISVTX:
+        raise NotPrivate(f"{folder} is a folder for all users: name a folder of its own below it.")
+
+
+def _require_home(root: Path) -> None:
+    """Refuse an open folder with files of others, which `make_home_private` would take from their users."""
+    if not root.stat().st_mode & OF_OTHERS:
+        return
+    names = {entry.name for entry in os.scandir(root)}
+    if names and names.isdisjoint(OF_A_HOME):
+        raise NotPrivate(
+            f"{root} is no home of Trainyard: it has other content, such as {min(names)!r}, to which other "
+            f"users have access. Name an empty folder, or take their access away with: chmod 700 {root}"
+        )
 
 
 def _close(path: Path) -> bool:

@@ -57,6 +57,33 @@ def test_a_home_that_others_can_read_is_closed_at_the_start(
     assert caplog.text == ""
 
 
+@pytest.mark.parametrize(
+    ("mode_of_home", "names", "refusal"),
+    [
+        (0o1777, (), "is a folder for all users: name a folder of its own below it"),
+        (0o1777, ("secret.key",), "is a folder for all users"),
+        (0o755, ("notes.txt",), "no home of Trainyard: it has other content, such as 'notes.txt'"),
+    ],
+)
+def test_a_folder_that_is_not_of_this_installation_alone_is_left_open_and_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode_of_home: int,
+    names: tuple[str, ...],
+    refusal: str,
+) -> None:
+    home = tmp_path / "shared"
+    home.mkdir()
+    for name in names:
+        (home / name).write_text("")
+    home.chmod(mode_of_home)
+    monkeypatch.setenv("TRAINYARD_HOME", str(home))
+    with pytest.raises(ImproperlyConfigured, match=refusal):
+        env.home()
+    assert mode(home) == mode_of_home
+    assert {path.name for path in home.iterdir()} == set(names)
+
+
 def test_every_process_with_the_settings_creates_private_files(open_home: Path) -> None:
     env.home()
     (open_home / "new").write_text("")
