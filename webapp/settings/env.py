@@ -87,6 +87,11 @@ SILENCE = {
 def database(home_folder: Path) -> dict[str, object]:
     """Return Django's database settings from `TRAINYARD_DATABASE_URL`; by default SQLite in the home."""
     url = os.environ.get("TRAINYARD_DATABASE_URL") or f"sqlite:///{home_folder / 'trainyard.sqlite3'}"
+    return database_at(url, "TRAINYARD_DATABASE_URL=")
+
+
+def database_at(url: str, name: str = "") -> dict[str, object]:
+    """Return Django's settings of the database at an address. An error's message begins with `name`."""
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path)))
@@ -105,7 +110,7 @@ def database(home_folder: Path) -> dict[str, object]:
             "CONN_MAX_AGE": 0,
             "OPTIONS": {**SILENCE, **options},
         }
-    raise ImproperlyConfigured(f"TRAINYARD_DATABASE_URL={url!r}: give sqlite:///path or postgres://…")
+    raise ImproperlyConfigured(f"{name}{url!r}: give sqlite:///path or postgres://…")
 
 
 def sqlite(path: Path) -> dict[str, object]:
