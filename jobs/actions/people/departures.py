@@ -107,8 +107,8 @@ def _require_scopes(rows: Iterable[ApiToken], to: User) -> None:
         beyond = tokens.ADMIN_SCOPES.intersection(token.scopes)
         if beyond and not to.is_superuser:
             fault = (
-                f"the token {token.name or token.prefix} has the scope {min(beyond)}, which {to.username} may "
-                "not have: choose an administrator of the installation, or revoke it"
+                f"the token {token.name or token.prefix} has the scope {min(beyond)}, which {to.username} "
+                "may not have: choose an administrator of the installation, or revoke it"
             )
             raise BadInput(fault, [Problem("/to", fault)])
 
