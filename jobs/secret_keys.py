@@ -7,9 +7,10 @@ The first line is the present key, which signs. Other lines have keys that only 
 """
 
 import datetime as dt
-import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from jobs.atomic_files import replace_file
 
 MIN_CHARACTERS = 50
 """A shorter key could be guessed."""
@@ -96,23 +97,9 @@ def _time(text: str, number: int) -> dt.datetime:
 
 
 def write(path: Path, keys: SecretKeys) -> None:
-    """Replace the file in one step, so that a process that is killed leaves the earlier one or the new one.
+    """Replace the file in one step.
 
     Raises:
         OSError: it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(keys.text())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    replace_file(path, keys.text().encode())

@@ -27,7 +27,7 @@ from jobs.secret_keys import BadKeyFile, FormerKey, SecretKeys
 from jobs.spec.data.credentials import CREDENTIAL
 from tests.people import People, browser_of
 from webapp.live.session_user import user_of
-from webapp.ops import key_rotation
+from webapp.ops.keys import secret_key
 
 pytestmark = pytest.mark.django_db
 
@@ -227,7 +227,7 @@ class TestKills:
     """What is left if the command is killed between its steps; a transaction is done or not."""
 
     def test_after_the_next_key_was_added(self, people: People, file: Path) -> None:
-        key_rotation.prepare()
+        secret_key.prepare()
         restart(file)
         record(people)
         assert state_of_log() == "valid"
@@ -240,8 +240,8 @@ class TestKills:
     ) -> None:
         record(people)
         browser = browser_of(people.member)
-        keys = key_rotation._with_next(secret_keys.parse(file.read_text()))
-        key_rotation._change_database(keys, timezone.now() + dt.timedelta(hours=1))
+        keys = secret_key._with_next(secret_keys.parse(file.read_text()))
+        secret_key._change_database(keys, timezone.now() + dt.timedelta(hours=1))
         # Every part starts, and signs with the right one.
         restart(file)
         assert secret_keys.parse(file.read_text()).present == OLD
@@ -265,7 +265,7 @@ class TestKills:
         def fail() -> int:
             raise RuntimeError("killed")
 
-        monkeypatch.setitem(key_rotation.ENCRYPTED, "second factors", fail)
+        monkeypatch.setitem(secret_key.ENCRYPTED, "second factors", fail)
         with pytest.raises(RuntimeError):
             rotate()
         monkeypatch.undo()

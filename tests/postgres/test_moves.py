@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from jobs.models import AuditEvent, User
 from jobs.queries import compatibility
 from tests.ops.conftest import needs_postgres, new_database
+from tests.ops.guide_commands import command
 from tests.ops.killed_moves import move_killed_at_steps
 from tests.ops.moved import (
     DETAILS,
@@ -71,6 +73,20 @@ def test_there_and_back_all_rows_are_the_same(
         # As Django writes it: SQLite compares JSON as text.
         query = "SELECT scopes, created FROM jobs_apitoken"
         assert old.execute(query).fetchall() == new.execute(query).fetchall()
+
+
+def test_the_command_of_the_guide_moves_to_postgresql(installation: Installation) -> None:
+    with new_database() as (url, connection):
+        connection.close()
+        done = command(19, "postgresql://").run(
+            {"postgresql://trainyard@db.internal/trainyard": url},
+            timeout=240,
+            DJANGO_SETTINGS_MODULE="webapp.settings.main",
+            TRAINYARD_HOME=str(installation.home.root),
+            TRAINYARD_SECRET_KEY_FILE=str(settings.TRAINYARD_SECRET_KEY_FILE),
+        )
+        assert "are the same in both databases" in done.stdout, done.stderr
+        assert checksums(env.database_at(url)) == checksums(installation.database)
 
 
 def test_indexes_and_foreign_keys_are_those_of_a_new_database(

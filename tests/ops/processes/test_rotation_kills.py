@@ -21,7 +21,7 @@ from jobs.queries.audit import audit_verification
 from jobs.secret_keys import SecretKeys
 from tests.ops.killed_moves import watched
 from tests.ops.moved import Installation
-from webapp.ops import key_rotation
+from webapp.ops.keys import secret_key
 from webapp.ops.moves.places import as_default, opened
 
 pytestmark = [
@@ -80,7 +80,7 @@ def require_working(installation: Installation, file: Path) -> str:
 def rotate(installation: Installation) -> None:
     with opened(installation.database) as wrapper, as_default(wrapper):
         own_installation.follow_key()
-        key_rotation.rotate(dt.timedelta(hours=1))
+        secret_key.rotate(dt.timedelta(hours=1))
 
 
 def killed_at(step: int, action: Callable[[], Any]) -> bool:
