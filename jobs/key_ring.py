@@ -4,18 +4,19 @@ The database names the key that signs. A process that has it as another one, or 
 signs with it from then on.
 """
 
+import datetime as dt
 import logging
 import threading
 from pathlib import Path
 
 from django.conf import settings
-from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from jobs import secret_keys
 from jobs.secret_keys import FormerKey, SecretKeys
 
 KEY_SALT = "trainyard.audit.key"
+FOREVER = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 
 log = logging.getLogger(__name__)
 _lock = threading.Lock()
@@ -70,7 +71,7 @@ def decrypting() -> list[str]:
 def use(known: SecretKeys) -> None:
     """Sign with the present one of these keys, and verify with the others."""
     settings.TRAINYARD_SECRET_KEYS = known
-    settings.SECRET_KEY_FALLBACKS = known.verifying(timezone.now())
+    settings.SECRET_KEY_FALLBACKS = known.verifying()
     settings.SECRET_KEY = known.present
 
 
@@ -78,8 +79,7 @@ def _signing_with(known: SecretKeys, name: str) -> SecretKeys:
     """Return the same keys with another present one; the others verify as long as this process runs."""
     by_name = {name_of_key(key): key for key in known.all()}
     times = {key.text: key.until for key in known.former}
-    forever = timezone.now().replace(year=9999)
-    others = tuple(FormerKey(key, times.get(key, forever)) for other, key in by_name.items() if other != name)
+    others = tuple(FormerKey(key, times.get(key, FOREVER)) for other, key in by_name.items() if other != name)
     return SecretKeys(by_name[name], former=others)
 
 

@@ -17,7 +17,7 @@ MIN_CHARACTERS = 50
 
 
 class BadKeyFile(ValueError):
-    """The file is damaged. The message says how, and contains no key."""
+    """The file is damaged. The message has the reason, and no key."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,9 @@ class SecretKeys:
     next: str = ""
     former: tuple[FormerKey, ...] = ()
 
-    def verifying(self, now: dt.datetime) -> list[str]:
-        """Return the keys with which sessions are verified, besides the present one."""
+    def verifying(self) -> list[str]:
+        """Return the keys with which sessions are verified now, besides the present one."""
+        now = dt.datetime.now(dt.UTC)
         return [key for key in (self.next,) if key] + [key.text for key in self.former if key.until > now]
 
     def all(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Recognizes a database into which a move was killed: it has no tables yet, and must not be filled anew."""
+"""Recognizes a database into which a move was killed: it has no tables yet, and must not be used."""
 
 from django.db import connection
 

@@ -1,4 +1,4 @@
-"""Administrators see all tokens, filter and sort them, and revoke them; nobody sees a secret."""
+"""Administrators see all tokens, filter and sort them, and revoke them; no secret is shown."""
 
 import datetime as dt
 from typing import Any

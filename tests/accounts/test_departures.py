@@ -1,4 +1,4 @@
-"""Deactivating a person names what stops, and hands the person's tokens over so that applications go on."""
+"""Deactivating a person names the applications that stop, and hands their tokens over."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`rotate-keys` replaces the secret key: sessions go on, nothing is lost, the audit log stays verifiable."""
+"""`rotate-keys` replaces the secret key: sessions, secrets and the audit log stay valid."""
 
 import datetime as dt
 import stat
@@ -224,7 +224,7 @@ class TestEncryptedValues:
 
 
 class TestKills:
-    """What is left if the command is killed between its steps; a transaction is done or not."""
+    """The state if the command is killed between its steps; a transaction is done or not."""
 
     def test_after_the_next_key_was_added(self, people: People, file: Path) -> None:
         secret_key.prepare()

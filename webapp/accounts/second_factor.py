@@ -8,10 +8,9 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import generate_totp_secret
 
 from jobs import access, sealing
+from jobs.actions.people.second_factors import PURPOSE, SEALED
 
 log = structlog.get_logger(__name__)
-PURPOSE = "second-factor"
-SEALED = "sealed:"
 
 
 class Adapter(DefaultMFAAdapter):  # type: ignore[misc] # allauth has no types
@@ -38,24 +37,3 @@ class Adapter(DefaultMFAAdapter):  # type: ignore[misc] # allauth has no types
             log.warning("a second factor was encrypted with another secret key: no code is accepted")
             # Any fixed value would be a secret that everyone knows.
             return str(generate_totp_secret())
-
-
-def reseal_all() -> int:
-    """Encrypt all second factors with the present secret key. Return how many cannot be decrypted."""
-    lost = 0
-    for row in Authenticator.objects.select_for_update().order_by("pk"):
-        try:
-            row.data = {name: _reseal(value) for name, value in row.data.items()}
-        except sealing.Unreadable:
-            lost += 1
-        else:
-            row.save(update_fields=["data"])
-    return lost
-
-
-def _reseal(value: object) -> object:
-    if isinstance(value, list):
-        return [_reseal(one) for one in value]
-    if not isinstance(value, str) or not value.startswith(SEALED):
-        return value
-    return SEALED + sealing.reseal(value.removeprefix(SEALED), PURPOSE)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from channels.auth import AuthMiddleware
 from channels.db import database_sync_to_async
+from channels.middleware import BaseMiddleware
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import AnonymousUser
 
@@ -12,15 +12,16 @@ from jobs.queries.people.people import active_user
 from jobs.queries.people.sessions import is_proof
 
 
-class SessionUser(AuthMiddleware):  # type: ignore[misc] # channels has no types
+class SessionUser(BaseMiddleware):  # type: ignore[misc] # channels has no types
     """Sets `scope["user"]`.
 
-    That of channels deletes sessions which were signed with the secret key before its rotation.
+    The middleware of channels deletes sessions that were signed with the secret key before its rotation.
     """
 
-    async def resolve_scope(self, scope: dict[str, Any]) -> None:
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Any:
         """Set the user of the scope's session."""
-        scope["user"]._wrapped = await database_sync_to_async(user_of)(scope["session"])
+        user = await database_sync_to_async(user_of)(scope["session"])
+        return await super().__call__({**scope, "user": user}, receive, send)
 
 
 def user_of(session: Any) -> User | AnonymousUser:

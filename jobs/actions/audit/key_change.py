@@ -1,7 +1,7 @@
 """Continues the audit chain with another secret key.
 
 A seal with a digest of all rows is the first row of the new key. The rows before stay verifiable by the
-digest, for which the former key is not needed: whoever has found it out cannot change them.
+digest, for which the former key is not needed: a person who has found it out cannot change them.
 """
 
 from collections.abc import Callable

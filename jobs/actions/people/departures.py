@@ -1,4 +1,4 @@
-"""Deactivates an account, and hands its tokens over to another person, so that applications go on."""
+"""Deactivates an account, and hands its tokens over to another person, so that applications keep working."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Signs stored releases anew, so that prediction servers accept them after the key was rotated."""
+"""Signs stored releases again, so that prediction servers accept them after the key was rotated."""
 
 from jobs import signing
 from jobs.messages.release import SignedRelease

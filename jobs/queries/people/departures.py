@@ -1,4 +1,4 @@
-"""Finds out what ends, and what nobody could do any more, when an account is deactivated."""
+"""Finds out which things depend on an account, before it is deactivated."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Departure:
         only_admin_of: the projects that have no other active administrator.
         only_approver_of: the projects in which no other active person may approve.
         requests: their promotion requests that are not decided.
-        jobs: how many of their jobs are not finished. They go on.
+        jobs: how many of their jobs are not finished. They continue.
         uploads: how many of their uploads have not arrived.
     """
 

@@ -1,4 +1,4 @@
-"""Compares what a token may do for one owner and for another: it never has more rights than its owner."""
+"""Compares the rights of a token under two owners: it never has more rights than its owner."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ EVERYWHERE = "all projects, as an administrator of the installation"
 
 @dataclass(frozen=True)
 class RightsChange:
-    """What a token loses and gains by another owner, in words; both are empty if nothing changes."""
+    """The rights that a token loses and gains by another owner, in words; empty if nothing changes."""
 
     lost: tuple[str, ...] = ()
     gained: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class RightsChange:
 
 
 def rights_change(token: ApiToken, to: User) -> RightsChange:
-    """Return what a token would lose and gain if it belonged to `to`."""
+    """Return the rights that a token would lose and gain if it belonged to `to`."""
     lost: list[str] = []
     gained: list[str] = []
     owner = token.user
@@ -66,7 +66,7 @@ def _roles(user: User, limit: set[int] | None) -> dict[str, Role]:
     if user.is_superuser and limit is not None:
         slugs = Project.objects.filter(pk__in=limit).values_list("slug", flat=True)
         return dict.fromkeys(slugs, Role.ADMIN)
-    # One who administers the installation has all rights everywhere, which is said in one sentence.
+    # One who administers the installation has all rights everywhere, which is one sentence.
     if user.is_superuser:
         return {}
     rows = Membership.objects.filter(user=user, project__deletion=None)

@@ -53,7 +53,7 @@ class TokenFilter:
 
 
 def filter_tokens(rows: QuerySet[ApiToken], chosen: TokenFilter) -> QuerySet[ApiToken]:
-    """Return the rows that a filter leaves, with the columns by which lists are sorted."""
+    """Return the rows that a filter leaves, with the columns that sort lists."""
     now = clock.estimate()
     rows = rows.annotate(
         used=Coalesce("last_used", Value(NEVER_USED)), ends=Coalesce("expires", Value(NEVER_ENDS))

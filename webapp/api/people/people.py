@@ -41,7 +41,7 @@ class UserChange(In):
         None,
         min_length=1,
         max_length=150,
-        description="With `active: false`: the person who gets the tokens, so that applications go on.",
+        description="With `active: false`: the person who gets the tokens, so that they keep working.",
     )
     accept_changes: bool = Field(
         False, description="Hand tokens over although they lose or gain rights (409 `rights_differ`)."

@@ -11,7 +11,7 @@ from webapp.forms.reading import ReadForm
 KEEP, HAND, REVOKE = "keep", "hand", "revoke"
 CHOICES = (
     (KEEP, "Keep them: they stop now, and work again if the account is reactivated."),
-    (HAND, "Hand them over: applications go on, with the rights of another person."),
+    (HAND, "Hand them over: applications keep working, with the rights of another person."),
     (REVOKE, "Revoke them for good."),
 )
 

@@ -15,7 +15,7 @@ from webapp.ops.lock import HomeLock
 class Command(InstallationCommand):
     help = (
         "Replaces the secret key. Sessions that the former one has signed stay valid for a while, the audit "
-        "log stays verifiable, and secrets in the database are encrypted anew. Trainyard may be running."
+        "log stays verifiable, and secrets in the database are encrypted again. Trainyard may be running."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,7 +26,7 @@ class Command(InstallationCommand):
             help="only add the next key to the file, to copy it to other machines first",
         )
         what.add_argument(
-            "--forget", action="store_true", help="remove former keys at once: whoever has one gets nothing"
+            "--forget", action="store_true", help="remove former keys at once, such as a key that has leaked"
         )
         parser.add_argument(
             "--releases",

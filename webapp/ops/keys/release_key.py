@@ -19,7 +19,7 @@ def prepare() -> str:
 
 
 def rotate() -> int:
-    """Sign with the next key, and all stored releases anew.
+    """Sign with the next key, and all stored releases again.
 
     Returns:
         How many releases were signed with a key that is gone. They stay as they are.
@@ -45,13 +45,13 @@ def forget() -> int:
         # A release may have been signed with the former key while it was replaced.
         invalid = release_keys.sign_anew()
         audit.record("keys.forget_release_key", "installation", by=None)
-    # Afterwards: what the key has signed could not be verified without it.
+    # Afterwards: without the key, its signatures could not be verified.
     signing.forget_former()
     return invalid
 
 
 def _require_valid_log() -> None:
-    # What is wrong could not be found any more after the key is forgotten.
+    # A fault could not be found any more after the key is forgotten.
     verification = audit_verification.verify_chain()
     if not verification.holds:
         raise OpsError(

@@ -1,8 +1,8 @@
 """Replaces the secret key, with an overlap in which the former one still verifies.
 
-The file gets the next key; the database names it and is encrypted with it, in one transaction; then the file
-lets it sign. A process finds out from database and file which key signs, so the rotation may be killed at any
-moment, and is repeated.
+The file gets the next key; the database names it and is encrypted with it, in one transaction; then it is
+the first one in the file. A process finds out from database and file which key signs, so the rotation may be
+killed at any moment, and is repeated.
 """
 
 import datetime as dt
@@ -13,23 +13,22 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
-from jobs import key_ring, secret_keys
+from jobs import clock, key_ring, secret_keys
 from jobs.actions.audit import audit, key_change
 from jobs.actions.data import credentials, fetch_addresses
+from jobs.actions.people import second_factors
 from jobs.errors import Conflict
 from jobs.queries.code.installation import current_settings
 from jobs.secret_keys import SecretKeys
-from webapp.accounts import second_factor
 from webapp.ops.errors import OpsError
 
 ENCRYPTED: dict[str, Callable[[], int]] = {
     "credentials of projects": credentials.reseal_all,
     "addresses of data": fetch_addresses.reseal_all,
-    "second factors": second_factor.reseal_all,
+    "second factors": second_factors.reseal_all,
 }
-"""What the database keeps encrypted with the secret key: a name, and what encrypts it anew."""
+"""The values that the database encrypts with the secret key, and the functions that do it again."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def rotate(overlap: dt.timedelta) -> Rotation:
         OpsError: the file cannot be written, or the audit log is not valid.
     """
     keys = _with_next(_present_keys())
-    until = timezone.now() + overlap
+    until = clock.now() + overlap
     former, name = key_ring.name_of_key(keys.present), key_ring.name_of_key(keys.next)
     lost: tuple[str, ...] = ()
     # Otherwise an earlier run was killed between its last two steps.
@@ -82,7 +81,7 @@ def rotate(overlap: dt.timedelta) -> Rotation:
 
 
 def forget() -> tuple[str, ...]:
-    """Remove all former keys, and what was encrypted with them meanwhile. Return what cannot be decrypted.
+    """Encrypt again, and remove all former keys. Return the values that cannot be decrypted.
 
     Raises:
         OpsError: the file cannot be written.
@@ -142,7 +141,7 @@ def _with_next(keys: SecretKeys) -> SecretKeys:
 
 
 def _without_expired(keys: SecretKeys) -> SecretKeys:
-    now = timezone.now()
+    now = clock.now()
     return replace(keys, former=tuple(key for key in keys.former if key.until > now))
 
 

@@ -5,9 +5,7 @@ from pathlib import Path
 import psutil
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from jobs import clock
-from jobs.models import Worker
-from jobs.queries.runs.health import scheduler_is_alive
+from jobs.queries.runs.health import scheduler_is_alive, worker_names
 from jobs.unfinished_move import TABLE
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -35,9 +33,7 @@ def require_no_parts(connection: BaseDatabaseWrapper, home: Home) -> None:
 
 def _leases() -> list[str]:
     found = ["a scheduler has its lease"] if scheduler_is_alive() else []
-    states = [Worker.State.UP, Worker.State.DRAINING]
-    workers = Worker.objects.filter(state__in=states, lease_until__gt=clock.now())
-    return found + [f"the worker {worker.name} on {worker.host}" for worker in workers.order_by("pk")]
+    return found + [f"the worker {name}" for name in worker_names()]
 
 
 def _sessions(connection: BaseDatabaseWrapper) -> list[str]:

@@ -46,7 +46,7 @@ def departure(request: Request, username: str) -> HttpResponse:
 
 
 def _carry_out(by: User, user: User, entries: dict[str, object]) -> str:
-    """Do what the form says. Return a sentence about it."""
+    """Apply the form. Return a sentence about the result."""
     what, to = entries["tokens"], None
     if what not in (KEEP, REVOKE):
         to = find_person(str(entries["to"]))
