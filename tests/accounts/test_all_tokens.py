@@ -92,7 +92,7 @@ def test_pages_of_a_sorted_list_have_each_token_once(browser: Client, made: dict
     names: list[str] = []
     cursor: dict[str, str] = {}
     while True:
-        answer = browser.get("/api/v1/tokens/all", {"sort": "used", "limit": 1, **cursor}).json()
+        answer = browser.get("/api/v1/tokens/all", {"sort": "used", "limit": "1", **cursor}).json()
         names += [item["name"] for item in answer["items"]]
         if answer["next"] is None:
             break

@@ -231,12 +231,12 @@ class TestApi:
         assert answer.json()["owner"] == "colleague"
         assert works(secret) == "colleague"
 
-    def test_a_token_with_the_scope_admin_alone_hands_none_over(self, people: People) -> None:
+    def test_a_token_with_the_scope_admin_alone_accepts_no_change_of_rights(self, people: People) -> None:
         token, _ = token_of(people.member)
         _, weak = token_of(people.administrator, "admin")
         for path, body in (
-            (f"tokens/{token.pk}/hand-over", {"to": "owner"}),
-            ("users/member", {"active": False, "hand_tokens_to": "owner"}),
+            (f"tokens/{token.pk}/hand-over", {"to": "owner", "accept_changes": True}),
+            ("users/member", {"active": False, "hand_tokens_to": "owner", "accept_changes": True}),
         ):
             send = Client().post if "tokens" in path else Client().patch
             answer = send(

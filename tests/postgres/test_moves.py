@@ -69,7 +69,10 @@ def test_there_and_back_all_rows_are_the_same(
     assert state_of_log(back) == log
     assert next_token_id(back) == next_id
     assert next_token_id(server) == next_id
-    with closing(sqlite3.connect(installation.file)) as old, closing(sqlite3.connect(back["NAME"])) as new:
+    with (
+        closing(sqlite3.connect(installation.file)) as old,
+        closing(sqlite3.connect(str(back["NAME"]))) as new,
+    ):
         # As Django writes it: SQLite compares JSON as text.
         query = "SELECT scopes, created FROM jobs_apitoken"
         assert old.execute(query).fetchall() == new.execute(query).fetchall()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ops.conftest import ROOT
 from tests.ops.guide_commands import Command, command, commands, page_path
 
 pytestmark = pytest.mark.django_db  # the tables of the run are made for tests that use the database
@@ -32,7 +33,7 @@ class Operator:
 
     def run(self, written: Command, **replacements: str) -> str:
         places = {old: new for old, new in replacements.items() if old in written.script()}
-        done = written.run(places, timeout=240, **self.environment)
+        done = written.run(places, cwd=ROOT, timeout=240, **self.environment)
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 

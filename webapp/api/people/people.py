@@ -75,7 +75,8 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
 def change_user(request: HttpRequest, username: str, body: UserChange) -> PersonOut:
     """Deactivate or reactivate an account, or grant or revoke the admin right.
 
-    A token grants the right only if it has the scopes `read`, `write`, `approve` and `admin`.
+    A token grants the right, and accepts changes of rights, only if it has the scopes `read`, `write`,
+    `approve` and `admin`.
     """
     if body.admin:
         require_rights_of_admin(request)
@@ -99,8 +100,9 @@ def change_user(request: HttpRequest, username: str, body: UserChange) -> Person
 def _deactivate(request: HttpRequest, user: User, body: UserChange) -> None:
     to = None
     if body.hand_tokens_to is not None:
-        # Otherwise a token with few scopes could give more to one that it knows.
-        require_rights_of_admin(request)
+        # Otherwise a token with few scopes could give more rights to one that it knows.
+        if body.accept_changes:
+            require_rights_of_admin(request)
         to = receiver(body.hand_tokens_to, "/hand_tokens_to")
     departures.deactivate(
         user,

@@ -84,11 +84,12 @@ class HandOverIn(In):
 def hand_over_token(request: HttpRequest, token_id: Id, body: HandOverIn) -> OwnedTokenOut:
     """Let a token belong to another person, with those that were created with it. Its secret stays valid.
 
-    A 409 with the code `rights_differ` names the rights that it would lose or gain. A token may do this only
+    A 409 with the code `rights_differ` names the rights that it would lose or gain. A token accepts that only
     if it has the scopes `read`, `write`, `approve` and `admin`.
     """
     access.require_admin(actor(request))
-    require_rights_of_admin(request)
+    if body.accept_changes:
+        require_rights_of_admin(request)
     token = queries.get_token(token_id)
     if token.user.is_service:
         raise NotFound("There is no such token.")

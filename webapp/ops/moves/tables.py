@@ -132,5 +132,6 @@ def all_tables() -> list[Table]:
         serial = next((field.column for field in fields if isinstance(field, AutoField)), None)
         name = model._meta.db_table
         kinds = tuple(map(kind_of, fields))
-        tables[name] = Table(name, tuple(field.column for field in fields), kinds, serial)
+        columns = tuple(str(field.column) for field in fields)
+        tables[name] = Table(name, columns, kinds, serial)
     return list(tables.values())

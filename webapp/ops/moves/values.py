@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Field
+from django.db.models import Field, ForeignKey
 from django.utils.dateparse import parse_datetime
 
 from webapp.ops.errors import OpsError
@@ -85,7 +85,7 @@ def kind_of(field: "Field[Any, Any]") -> Kind:
         OpsError: there is none for its type.
     """
     # A foreign key has the type of the key that it names.
-    target = field.target_field if field.is_relation else field
+    target = field.target_field if isinstance(field, ForeignKey) else field
     kind = KINDS.get(target.get_internal_type())
     if kind is None:
         raise OpsError(f"The field {field} has the type {target.get_internal_type()}, which is not moved.")
