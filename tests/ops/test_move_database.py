@@ -154,6 +154,21 @@ def test_a_web_server_of_the_home_is_found_among_the_processes(
     installation.move(target)
 
 
+def test_a_source_to_which_another_process_writes_is_refused(
+    installation: Installation, target: dict[str, Any]
+) -> None:
+    installation.database["OPTIONS"]["timeout"] = 0.1
+    with closing(sqlite3.connect(installation.file)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert "The database is in use (database is locked)" in refusal(installation, target)
+    assert not table_names(target)
+
+
+def test_a_target_that_cannot_be_opened_is_named(installation: Installation) -> None:
+    missing = env.database_at("sqlite:///nowhere/new.sqlite3")
+    assert "cannot be moved to /nowhere/new.sqlite3: unable to open" in refusal(installation, missing)
+
+
 def test_nothing_writes_to_the_source_meanwhile(
     installation: Installation, target: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

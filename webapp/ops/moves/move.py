@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from jobs import program
@@ -73,10 +73,18 @@ def move_database(home: Home, source: Mapping[str, Any], target: Mapping[str, An
             return _move(home, origin, destination, report)
     except compatibility.Incompatible as error:
         raise OpsError(str(error)) from error
-    except DatabaseError as error:
-        raise OpsError(f"The database cannot be moved: {str(error).strip()}") from error
+    except (DatabaseError, InterfaceError) as error:
+        raise OpsError(_reason(error, target)) from error
     finally:
         lock.release()
+
+
+def _reason(error: Exception, target: Mapping[str, Any]) -> str:
+    message = str(error).strip()
+    # SQLite's begin, and PostgreSQL's NOWAIT.
+    if "locked" in message or "could not obtain lock" in message:
+        return f"The database is in use ({message}). Stop all parts on all machines first. Nothing was moved."
+    return f"The database cannot be moved to {target['NAME']}: {message}"
 
 
 def _move(home: Home, origin: BaseDatabaseWrapper, destination: BaseDatabaseWrapper, report: Report) -> Move:
