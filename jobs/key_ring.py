@@ -63,9 +63,11 @@ def refresh() -> None:
 
 
 def decrypting() -> list[str]:
-    """Return all keys that this process and its file have; the first one encrypts."""
-    found = _read_file()
-    return list(dict.fromkeys([*keys().all(), *(found.all() if found is not None else ())]))
+    """Return all keys of this process and of its file, if the file has the present one among them."""
+    present, found = keys(), _read_file()
+    if found is None or present.present not in found.all():
+        return present.all()
+    return list(dict.fromkeys([*present.all(), *found.all()]))
 
 
 def use(known: SecretKeys) -> None:

@@ -32,7 +32,13 @@ from webapp.ops.keys import secret_key
 pytestmark = pytest.mark.django_db
 
 OLD, OTHER = "a" * 60, "b" * 60
-KEYS = ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "TRAINYARD_SECRET_KEYS", "TRAINYARD_SECRET_KEY_FILE")
+KEYS = (
+    "TRAINYARD_HOME",
+    "SECRET_KEY",
+    "SECRET_KEY_FALLBACKS",
+    "TRAINYARD_SECRET_KEYS",
+    "TRAINYARD_SECRET_KEY_FILE",
+)
 
 
 @pytest.fixture
@@ -42,7 +48,7 @@ def file(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "secret.key"
     path.write_text(OLD)
     path.chmod(0o600)
-    settings.TRAINYARD_SECRET_KEY_FILE = path
+    settings.TRAINYARD_HOME, settings.TRAINYARD_SECRET_KEY_FILE = tmp_path, path
     key_ring.use(SecretKeys(OLD))
     InstallationSettings.objects.update_or_create(pk=1, defaults={"key": key_ring.name_of_key()})
     yield path
