@@ -1,4 +1,4 @@
-"""Creates files atomically when several processes may do so at the same time."""
+"""Creates and replaces files atomically, when several processes may do so at the same time or be killed."""
 
 import os
 import tempfile
@@ -18,3 +18,26 @@ def create_once(path: Path, content: bytes, mode: int = 0o600) -> None:
         # A link, because a rename would replace the file of a process that was faster.
         with suppress(FileExistsError):
             path.hardlink_to(file.name)
+
+
+def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Replace a file, or create it, in one step: after a kill it has the earlier content or the new one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -11,11 +11,11 @@ from typing import Any
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from jobs import key_ring
 from jobs.models import AuditEvent, AuditHead
 
 ROW_SALT = "trainyard.audit.row"
 HEAD_SALT = "trainyard.audit.head"
-KEY_SALT = "trainyard.audit.key"
 GENESIS = "0" * 64
 HEAD_ID = 1
 COVERED = (
@@ -49,7 +49,7 @@ def head_mac(number: int, last_hash: str) -> str:
 
 def key_id() -> str:
     """Return the secret key's name; it does not reveal the key."""
-    return _hmac(KEY_SALT, "name")[:16]
+    return key_ring.name_of_key()
 
 
 def is_authentic(head: AuditHead) -> bool:

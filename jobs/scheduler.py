@@ -175,6 +175,7 @@ def _schedule(stop: Event, presence: Presence) -> None:
         Every(FETCH_SECONDS, fetching),
     ]
     compare = Every(COMPARE_SECONDS, compatibility.require, first=COMPARE_SECONDS)
+    follow_key = Every(COMPARE_SECONDS, own_installation.follow_key, first=COMPARE_SECONDS)
     log.info("scheduler %s started", holder)
     is_own = False
     while not stop.is_set():
@@ -185,6 +186,7 @@ def _schedule(stop: Event, presence: Presence) -> None:
                 # Only now: it writes to the database.
                 presence.start()
             compare()
+            follow_key()
             held_since = time.monotonic()
             if hold_lease(holder):
                 for task in periodic:

@@ -1,9 +1,12 @@
 """Encrypts values that the database keeps and returns, so that a copy of it does not reveal them."""
 
 import base64
+from collections.abc import Sequence
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.utils.crypto import salted_hmac
+
+from jobs import key_ring
 
 SALT = "trainyard.sealing"
 
@@ -14,7 +17,7 @@ class Unreadable(ValueError):
 
 def seal(text: str, purpose: str) -> str:
     """Encrypt `text` with a key derived from the installation's secret key and the purpose."""
-    return _make_cipher(purpose).encrypt(text.encode()).decode()
+    return _cipher(key_ring.keys().present, purpose).encrypt(text.encode()).decode()
 
 
 def unseal(sealed: str, purpose: str) -> str:
@@ -24,11 +27,30 @@ def unseal(sealed: str, purpose: str) -> str:
         Unreadable: it was not, or the secret key is another one.
     """
     try:
-        return _make_cipher(purpose).decrypt(sealed.encode()).decode()
+        return _decrypt(sealed, purpose, key_ring.keys().all())
+    except InvalidToken:
+        pass
+    try:
+        # Another process may have rotated the key just now.
+        return _decrypt(sealed, purpose, key_ring.decrypting())
     except InvalidToken as error:
         raise Unreadable(f"a value for {purpose.split()[0]} cannot be decrypted") from error
 
 
-def _make_cipher(purpose: str) -> Fernet:
-    key = salted_hmac(SALT, purpose, algorithm="sha256").digest()
+def reseal(sealed: str, purpose: str) -> str:
+    """Encrypt a sealed text with the present key.
+
+    Raises:
+        Unreadable: see `unseal`.
+    """
+    return seal(unseal(sealed, purpose), purpose)
+
+
+def _decrypt(sealed: str, purpose: str, keys: Sequence[str]) -> str:
+    ciphers = MultiFernet([_cipher(key, purpose) for key in keys])
+    return ciphers.decrypt(sealed.encode()).decode()
+
+
+def _cipher(secret: str, purpose: str) -> Fernet:
+    key = salted_hmac(SALT, purpose, secret=secret, algorithm="sha256").digest()
     return Fernet(base64.urlsafe_b64encode(key))

@@ -6,8 +6,8 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
 
 import django
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.sessions import SessionMiddlewareStack
 from django.urls import re_path
 
 # Loads the apps: modules that import models can only be imported after it.
@@ -20,6 +20,7 @@ from webapp.limits.requests import LimitRequests  # noqa: E402
 from webapp.limits.threads import ThreadPlaces  # noqa: E402
 from webapp.live import routing  # noqa: E402
 from webapp.live.origin import OwnOrigin  # noqa: E402
+from webapp.live.session_user import SessionUser  # noqa: E402
 from webapp.live.unknown_socket import close_unknown_socket  # noqa: E402
 
 # Any: Django's stubs do not allow an ASGI application as the target of a path.
@@ -27,7 +28,9 @@ _unknown: Any = close_unknown_socket
 
 # A browser sends its cookie automatically, so cookie authentication checks the origin. A script sends a token
 # explicitly and no Origin header, so token authentication accepts no cookie.
-_pages: Any = OwnOrigin(AuthMiddlewareStack(URLRouter([*routing.session_routes, re_path(r"", _unknown)])))
+_pages: Any = OwnOrigin(
+    SessionMiddlewareStack(SessionUser(URLRouter([*routing.session_routes, re_path(r"", _unknown)])))
+)
 # Any: the stubs of Django's handler describe the same messages with other types.
 _django: Any = OneThreadHandler(ThreadPlaces().turn)
 _sockets = URLRouter([*routing.token_routes, re_path(r"", _pages)])

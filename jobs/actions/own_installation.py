@@ -14,7 +14,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection, transaction
 
-from jobs import audit_chain, program
+from jobs import audit_chain, key_ring, program
 from jobs.atomic_files import create_once
 from jobs.errors import ForeignInstallation
 from jobs.models import InstallationSettings
@@ -88,6 +88,13 @@ def _write_identity() -> None:
             row.save(update_fields=["identity"])
 
 
+def follow_key() -> None:
+    """Use the secret key that the database names, if this process has it, or its file: it may be rotated."""
+    key_ring.refresh()
+    if key := InstallationSettings.objects.filter(pk=KEY).values_list("key", flat=True).first():
+        key_ring.adopt(key)
+
+
 def adopt_key() -> None:
     """Make the present secret key the installation's: an operator accepts that the former one is lost."""
     InstallationSettings.objects.filter(pk=KEY).update(key=audit_chain.key_id())
@@ -115,7 +122,7 @@ def _check_key(part: Part) -> str | None:
     if part.signs and not part.row.key:
         InstallationSettings.objects.filter(pk=KEY, key="").update(key=own)
         part.row.refresh_from_db()
-    if part.row.key in ("", own):
+    if part.row.key in ("", own) or key_ring.adopt(part.row.key):
         return None
     if _has_its_database():
         # The home lost its key, and a new one was made. The audit log shows it, and the installation runs.

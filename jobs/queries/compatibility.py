@@ -14,7 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from jobs import program, unfinished_restore
+from jobs import program, unfinished_move, unfinished_restore
 from jobs.models import InstallationSettings
 from jobs.queries.code.installation import KEY
 
@@ -67,6 +67,9 @@ def problem(*, migrates: bool = False) -> str | None:
         unknown = _newest(difference.unknown)
         return _newer(f"the database has {unknown}, and this program ends at {own_schema()}")
     if difference.missing:
+        # The target of a move gets its tables in one step, the last one.
+        if not database_schema() and (sentence := unfinished_move.problem()) is not None:
+            return sentence
         return None if migrates else _older()
     prepared = recorded_program()
     if not prepared or prepared == program.program_version():

@@ -123,11 +123,11 @@ def test_a_database_in_the_home_belongs_to_it_however_its_address_is_written(
 def test_a_part_that_signs_nothing_makes_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAINYARD_SECRET_KEY_FILE", raising=False)
     monkeypatch.setenv(program.KEYLESS_VARIABLE, "1")
-    assert (env.secret_key(tmp_path), list(tmp_path.iterdir())) == ("", [])
+    assert (env.secret_keys(tmp_path).present, list(tmp_path.iterdir())) == ("", [])
     monkeypatch.delenv(program.KEYLESS_VARIABLE)
-    key = env.secret_key(tmp_path)
+    key = env.secret_keys(tmp_path).present
     monkeypatch.setenv(program.KEYLESS_VARIABLE, "1")
-    assert env.secret_key(tmp_path) == key != ""
+    assert env.secret_keys(tmp_path).present == key != ""
 
 
 def test_rows_from_a_worker_without_a_key_are_signed_where_the_key_is(

@@ -11,6 +11,7 @@ from tests.architecture.sources import ROOT, imports, modules
 
 CLOCKS = {"now", "utcnow", "today"}
 OWN_CLOCK = {
+    "jobs.secret_keys": "former keys expire before there is a database",
     "jobs.clock": "reads this machine's clock beside SQLite",
     "webapp.ops.backup_file": "dates a copy, in a process that may have no database",
     "webapp.ops.console": "writes the time of day at the terminal",

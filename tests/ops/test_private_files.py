@@ -108,7 +108,7 @@ def test_a_database_key_and_artifacts_outside_the_home_are_closed_too(
     monkeypatch.setenv("TRAINYARD_DATABASE_URL", f"sqlite://{database}")
     monkeypatch.setenv("TRAINYARD_SECRET_KEY_FILE", str(key))
     monkeypatch.setenv("TRAINYARD_ARTIFACTS", str(artifacts))
-    env.database(tmp_path), env.secret_key(tmp_path), env.artifacts(tmp_path)
+    env.database(tmp_path), env.secret_keys(tmp_path), env.artifacts(tmp_path)
     assert {mode(path) for path in tmp_path.iterdir() if path.is_file()} == {0o600}
     assert mode(artifacts) == 0o700
 

@@ -266,6 +266,9 @@ POST /tokens/<int:token_id>/revoke
 ADMINISTRATORS = """
 POST /api/v1/users
 PATCH /api/v1/users/<username>
+GET /api/v1/users/<username>/departure
+GET /api/v1/tokens/all
+POST /api/v1/tokens/<token_id>/hand-over
 PATCH /api/v1/projects/<slug>
 PATCH /api/v1/projects/<slug>/quotas
 PATCH /api/v1/projects/<slug>/sandbox
@@ -282,6 +285,7 @@ POST /workers/<int:worker_id>/enable
 GET POST /people
 POST /people/<str:username>/link
 POST /people/<str:username>/active
+GET POST /people/<str:username>/departure
 POST /people/<str:username>/admin
 GET /audit/verify
 """
@@ -368,6 +372,9 @@ SCOPES = {
     "GET /audit/verify": "admin",
     "GET /users": "read admin",
     "POST /users": "admin",
+    "GET /users/{username}/departure": "admin",
+    "GET /tokens/all": "admin",
+    "POST /tokens/{token_id}/hand-over": "admin",
     "PATCH /projects/{slug}/quotas": "admin",
     "PATCH /projects/{slug}/sandbox": "admin",
     "PATCH /settings": "admin",

@@ -8,10 +8,9 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import generate_totp_secret
 
 from jobs import access, sealing
+from jobs.actions.people.second_factors import PURPOSE, SEALED
 
 log = structlog.get_logger(__name__)
-PURPOSE = "second-factor"
-SEALED = "sealed:"
 
 
 class Adapter(DefaultMFAAdapter):  # type: ignore[misc] # allauth has no types

@@ -43,6 +43,8 @@ class VersionWatch(threading.Thread):
             if self.problem is None and not self._is_own:
                 self.problem = own_installation.problem(signs=True)
                 self._is_own = self.problem is None
+            elif self.problem is None:
+                own_installation.follow_key()
         except (DatabaseError, InterfaceError) as error:
             log.debug("the versions could not be compared: %s", error)
         finally:

@@ -19,7 +19,7 @@ from webapp.pages.experiments import (
     find_model,
     scripts,
 )
-from webapp.pages.people import account, people, projects, tokens
+from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
 from webapp.pages.runs import jobs, kind_submission, queue, workers
 from webapp.pages.search import answer, search_changes, trials
@@ -67,6 +67,7 @@ urlpatterns = [
     *storage.urls,
     *workers.urls,
     *people.urls,
+    *departures.urls,
     *tokens.urls,
     *audit.urls,
 ]

@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from jobs import private_files, program
 from jobs.atomic_files import create_once
+from jobs.secret_keys import BadKeyFile, SecretKeys, parse
 from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
 
@@ -55,8 +56,8 @@ def secret_key_file(home_folder: Path) -> Path:
     return Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
 
 
-def secret_key(home_folder: Path) -> str:
-    """Return the secret key; it is created once with mode 0600.
+def secret_keys(home_folder: Path) -> SecretKeys:
+    """Return the secret key, with those of a rotation; it is created once with mode 0600.
 
     A worker creates none: it signs nothing. Without a file it has no key, and Django refuses to sign.
     """
@@ -64,12 +65,14 @@ def secret_key(home_folder: Path) -> str:
     _private(private_files.make_file_private, path)
     if not path.exists():
         if os.environ.get(program.KEYLESS_VARIABLE):
-            return ""
+            return SecretKeys("")
         create_once(path, secrets.token_urlsafe(64).encode())
-    key = path.read_text().strip()
-    if len(key) < 50:
-        raise ImproperlyConfigured(f"the key in {path} is too short; delete the file to create a new one")
-    return key
+    try:
+        return parse(path.read_text())
+    except BadKeyFile as error:
+        raise ImproperlyConfigured(
+            f"{path}: {error}; put it back from a backup, or delete the file to create a new key"
+        ) from error
 
 
 # Seconds and tries; `tcp_user_timeout` is in milliseconds. By default the driver waits for a machine that
@@ -87,6 +90,11 @@ SILENCE = {
 def database(home_folder: Path) -> dict[str, object]:
     """Return Django's database settings from `TRAINYARD_DATABASE_URL`; by default SQLite in the home."""
     url = os.environ.get("TRAINYARD_DATABASE_URL") or f"sqlite:///{home_folder / 'trainyard.sqlite3'}"
+    return database_at(url, "TRAINYARD_DATABASE_URL=")
+
+
+def database_at(url: str, name: str = "") -> dict[str, object]:
+    """Return Django's settings of the database at an address. An error's message begins with `name`."""
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path)))
@@ -105,7 +113,7 @@ def database(home_folder: Path) -> dict[str, object]:
             "CONN_MAX_AGE": 0,
             "OPTIONS": {**SILENCE, **options},
         }
-    raise ImproperlyConfigured(f"TRAINYARD_DATABASE_URL={url!r}: give sqlite:///path or postgres://…")
+    raise ImproperlyConfigured(f"{name}{url!r}: give sqlite:///path or postgres://…")
 
 
 def sqlite(path: Path) -> dict[str, object]:

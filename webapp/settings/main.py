@@ -13,7 +13,9 @@ from webapp.settings.logs import logging_settings
 
 BASE_DIR = program.ROOT
 HOME = env.home()
-SECRET_KEY = env.secret_key(HOME)
+TRAINYARD_SECRET_KEYS = env.secret_keys(HOME)
+SECRET_KEY = TRAINYARD_SECRET_KEYS.present
+SECRET_KEY_FALLBACKS = TRAINYARD_SECRET_KEYS.verifying()
 # Workers on other machines have none: they cannot sign sessions, tokens or rows of the audit log.
 TRAINYARD_SECRET_KEY_FILE = env.secret_key_file(HOME)
 TRAINYARD_HAS_KEY = bool(SECRET_KEY)

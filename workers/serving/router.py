@@ -83,7 +83,7 @@ class Router:
             return LoadedVersion(model, approved, context)
 
         self._catalog = Catalog(
-            verifier=ReleaseVerifier.from_text(settings.public_key_file.read_bytes()),
+            verifier=ReleaseVerifier.from_file(settings.public_key_file),
             state_file=StateFile(home / "state.json"),
             artifacts=artifacts,
             new_endpoint=lambda model, changed: Endpoint(

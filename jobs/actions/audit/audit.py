@@ -7,13 +7,14 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, Model
 
-from jobs import audit_chain, clock
+from jobs import audit_chain, clock, key_ring
 from jobs.actions import own_installation
 from jobs.audit_chain import GENESIS, HEAD_ID
 from jobs.errors import Conflict
 from jobs.models import AuditEvent, AuditHead, Project, User, WaitingAuditEvent
 from jobs.queries.audit import audit_anchors, audit_verification
 from jobs.queries.audit.audit_verification import SEAL, Sealed, Verification
+from jobs.queries.code.installation import current_settings
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +29,9 @@ def record(
 ) -> AuditEvent:
     """Append one row to the chain, in the caller's transaction: both happen or neither does.
 
-    A process without the secret key, such as a worker with a home of its own, leaves the row for a process
-    that has the key (`append_waiting`). The row that it returns is not in the chain and has no number.
+    A process without the secret key, such as a worker with a home of its own, or with one that was rotated,
+    leaves the row for a process that has the key (`append_waiting`). The row that it returns is not in the
+    chain and has no number.
 
     Args:
         action: subject and verb, such as `job.pause`.
@@ -61,9 +63,7 @@ def record(
         # The hash must cover the values that the database will return, such as lists instead of tuples.
         detail=json.loads(json.dumps(detail, default=str)),
     )
-    if audit_chain.has_key():
-        _append(event)
-    else:
+    if not (audit_chain.has_key() and _append(event)):
         WaitingAuditEvent.objects.create(**{name: getattr(event, name) for name in WAITING_FIELDS})
     return event
 
@@ -74,7 +74,8 @@ def append_waiting() -> int:
         return 0
     with transaction.atomic():
         # The head is locked first, as by every other row, so that two processes append none twice.
-        _locked_head()
+        if not _may_sign(locked_head()):
+            return 0
         waiting = list(WaitingAuditEvent.objects.order_by("pk")[:MOST_WAITING])
         for row in waiting:
             _append(AuditEvent(**{name: getattr(row, name) for name in WAITING_FIELDS}))
@@ -82,13 +83,25 @@ def append_waiting() -> int:
     return len(waiting)
 
 
-def _append(event: AuditEvent) -> None:
-    """Give an event its number and its hash, and append it."""
-    head = _locked_head()
+def _append(event: AuditEvent) -> bool:
+    """Give an event its number and its hash, and append it. Return whether this process has the key."""
+    head = locked_head()
+    if not _may_sign(head):
+        return False
     # A head that is not authentic must not become so by the next row: it would hide that rows are missing.
     authentic = audit_chain.is_authentic(head)
     event.number, event.previous_hash = head.number + 1, head.hash
-    _append_event(event, head, authentic=authentic)
+    append_event(event, head, authentic=authentic)
+    return True
+
+
+def _may_sign(head: AuditHead) -> bool:
+    """Return whether this process has the key of the last row. A rotated key is learned here at last."""
+    if head.key == audit_chain.key_id():
+        return True
+    # Its key was lost, and this one was accepted; or this process has a key from before a rotation.
+    named = current_settings().key
+    return not named or key_ring.adopt(named)
 
 
 def log_anchor() -> None:
@@ -122,7 +135,7 @@ def seal_chain(reason: str, *, by: User | None) -> Verification:
         verification = audit_verification.verify_chain()
         if verification.holds:
             raise Conflict("The audit chain is valid. There is nothing to seal.")
-        head = _locked_head()
+        head = locked_head()
         digest = audit_verification.digest_of_all_rows()
         sealed = Sealed(
             found=verification.state,
@@ -144,12 +157,12 @@ def seal_chain(reason: str, *, by: User | None) -> Verification:
             detail=sealed.model_dump(mode="json"),
             previous_hash=head.hash,
         )
-        _append_event(event, head, authentic=True)
+        append_event(event, head, authentic=True)
         own_installation.adopt_key()
     return verification
 
 
-def _locked_head() -> AuditHead:
+def locked_head() -> AuditHead:
     """Return the head, locked until the transaction ends, so that rows are appended one at a time."""
     heads = AuditHead.objects.select_for_update().filter(pk=HEAD_ID)
     return heads.first() or _new_head()
@@ -172,7 +185,8 @@ def _new_head() -> AuditHead:
     return AuditHead.objects.select_for_update().get(pk=HEAD_ID)
 
 
-def _append_event(event: AuditEvent, head: AuditHead, *, authentic: bool) -> None:
+def append_event(event: AuditEvent, head: AuditHead, *, authentic: bool) -> None:
+    """Append an event that has its number, and let the locked head name it."""
     # The id is covered by the hash, so it must be known before. It is not below the number, so that ids of
     # rows that are missing are not given again.
     last_id = AuditEvent.objects.aggregate(last=Max("pk"))["last"] or 0

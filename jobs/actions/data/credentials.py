@@ -106,5 +106,18 @@ def secret_of(row: CredentialRow) -> Credential:
     )
 
 
+def reseal_all() -> int:
+    """Encrypt all credentials with the present secret key. Return how many cannot be decrypted."""
+    lost = 0
+    for row in CredentialRow.objects.select_for_update().order_by("pk"):
+        try:
+            row.sealed = sealing.reseal(row.sealed, _purpose(row.project_id, row.name))
+        except sealing.Unreadable:
+            lost += 1
+        else:
+            row.save(update_fields=["sealed"])
+    return lost
+
+
 def _purpose(project_id: int, name: str) -> str:
     return f"credential {project_id} {name}"

@@ -75,5 +75,18 @@ def url_of(row: Fetch) -> str:
         raise FetchFailed("The address cannot be read, because the secret key has changed.") from error
 
 
+def reseal_all() -> int:
+    """Encrypt all addresses with the present secret key. Return how many cannot be decrypted."""
+    lost = 0
+    for row in Fetch.objects.select_for_update().order_by("pk"):
+        try:
+            row.sealed_url = sealing.reseal(row.sealed_url, _purpose(row.version_id))
+        except sealing.Unreadable:
+            lost += 1
+        else:
+            row.save(update_fields=["sealed_url"])
+    return lost
+
+
 def _purpose(version: int) -> str:
     return f"address {version}"

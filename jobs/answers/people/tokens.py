@@ -24,6 +24,15 @@ class TokenOut(Answer):
     created: Time
 
 
+class OwnedTokenOut(TokenOut):
+    """A token of anyone, without its secret."""
+
+    owner: str
+    service: bool = Field(description="Whether it is the installation's, such as a prediction server's.")
+    owner_active: bool = Field(description="Whether the owner's account is active; otherwise it has stopped.")
+    projects: list[str] = Field(description="The projects of which its owner is a member.")
+
+
 class NewTokenOut(TokenOut):
     """A new token with its secret."""
 

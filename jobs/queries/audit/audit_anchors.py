@@ -48,15 +48,15 @@ def anchors_of_releases(*, after: int) -> Iterator[Anchor]:
         ReleaseChanged: a release does not match its signature. The sentence names it.
     """
     records = ReleaseRecord.objects.filter(pk__gt=after).select_related("endpoint__model").order_by("pk")
-    own_key = signing.key_id() if records.exists() else ""
+    known = signing.known_keys() if records.exists() else set()
     for record in records.iterator(chunk_size=500):
         source = f"release {record.generation} of {record.endpoint.model.name}"
         try:
             signed = SignedRelease.model_validate(record.body)
         except ValidationError as error:
             raise ReleaseChanged(f"The stored {source} is not readable.") from error
-        # A release that was signed before the key was replaced proves less, but may still contradict.
-        changed = signed.key == own_key and not signing.is_signed(signed)
+        # A release that was signed with a key that is gone proves less, but may still contradict.
+        changed = signed.key in known and not signing.is_signed(signed)
         if changed or signed.release.generation != record.generation:
             raise ReleaseChanged(f"The stored {source} is not the one that was signed.")
         if signed.release.audit is not None:

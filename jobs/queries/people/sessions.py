@@ -31,8 +31,14 @@ def is_open_session(key: str, user: User) -> bool:
     if row is None:
         return False
     # The password's hash: a changed password ends sessions whose rows are still there.
-    proof = row.get_decoded().get(HASH_SESSION_KEY, "")
-    return constant_time_compare(proof, user.get_session_auth_hash())
+    return is_proof(row.get_decoded().get(HASH_SESSION_KEY, ""), user)
+
+
+def is_proof(proof: str, user: User) -> bool:
+    """Return whether a session's proof is of the user's present password."""
+    # It may have been made with the secret key before its rotation.
+    hashes = (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
+    return any(constant_time_compare(proof, known) for known in hashes)
 
 
 def open_sessions(user: User, current_key: str | None) -> list[SessionView]:

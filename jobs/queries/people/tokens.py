@@ -1,14 +1,18 @@
 """Reads API tokens."""
 
+import datetime as dt
 from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
 
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from jobs import access, clock
-from jobs.answers.people.tokens import TokenOut
+from jobs.answers.people.tokens import OwnedTokenOut, TokenOut
 from jobs.answers.registry.endpoints import AccessOut, KnownAccessOut
 from jobs.errors import Forbidden, NotFound
-from jobs.models import ApiToken, User
+from jobs.models import ApiToken, Membership, User
 
 
 def own_tokens(user: User) -> QuerySet[ApiToken]:
@@ -19,7 +23,54 @@ def own_tokens(user: User) -> QuerySet[ApiToken]:
 def visible_tokens(user: User) -> QuerySet[ApiToken]:
     """Return the tokens of `user`, newest first. An administrator sees all."""
     rows = ApiToken.objects.all() if user.is_superuser else own_tokens(user)
-    return rows.select_related("user").order_by("-created")
+    related = Prefetch("user__memberships", Membership.objects.filter(project__deletion=None))
+    rows = rows.select_related("user").prefetch_related(related, "user__memberships__project")
+    return rows.order_by("-created")
+
+
+type State = Literal["valid", "expired", "stopped"]
+SORTS = {"created": "pk", "used": "used", "owner": "user__username", "name": "name", "ends": "ends"}
+"""The orders of a list: their name, and the column, which is never null."""
+NEVER_USED = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+NEVER_ENDS = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True)
+class TokenFilter:
+    """Which tokens a list has. An empty field filters nothing.
+
+    Attributes:
+        owner: a part of the owner's user name.
+        scope: a scope that they have.
+        state: `stopped` are those whose owner is deactivated.
+        unused_days: not used, nor made, in so many days.
+    """
+
+    owner: str = ""
+    scope: str = ""
+    state: State | Literal[""] = ""
+    unused_days: int = 0
+
+
+def filter_tokens(rows: QuerySet[ApiToken], chosen: TokenFilter) -> QuerySet[ApiToken]:
+    """Return the rows that a filter leaves, with the columns that sort lists."""
+    now = clock.estimate()
+    rows = rows.annotate(
+        used=Coalesce("last_used", Value(NEVER_USED)), ends=Coalesce("expires", Value(NEVER_ENDS))
+    )
+    if chosen.owner:
+        rows = rows.filter(user__username__icontains=chosen.owner)
+    if chosen.scope:
+        # As text, because SQLite cannot look into a list. No name of a scope is a part of another one.
+        rows = rows.filter(scopes__icontains=f'"{chosen.scope}"')
+    if chosen.state == "expired":
+        rows = rows.filter(ends__lte=now)
+    elif chosen.state:
+        rows = rows.filter(ends__gt=now, user__is_active=chosen.state == "valid")
+    if chosen.unused_days:
+        since = now - dt.timedelta(days=chosen.unused_days)
+        rows = rows.filter(used__lt=since, created__lt=since)
+    return rows
 
 
 def server_credentials() -> QuerySet[ApiToken]:
@@ -57,6 +108,17 @@ def token_out(token: ApiToken) -> TokenOut:
         expires=token.expires,
         last_used=token.last_used,
         created=token.created,
+    )
+
+
+def owned_token_out(token: ApiToken) -> OwnedTokenOut:
+    """Return a token's API representation with its owner."""
+    return OwnedTokenOut(
+        **vars(token_out(token)),
+        owner=token.user.username,
+        service=token.user.is_service,
+        owner_active=token.user.is_active,
+        projects=sorted(membership.project.slug for membership in token.user.memberships.all()),
     )
 
 

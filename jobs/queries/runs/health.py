@@ -14,3 +14,10 @@ def scheduler_is_alive() -> bool:
 def worker_is_alive() -> bool:
     """Return whether any worker accepts new attempts."""
     return Worker.objects.live().exists()
+
+
+def worker_names() -> list[str]:
+    """Return the names and hosts of all workers that have a lease, also of those that end."""
+    states = [Worker.State.UP, Worker.State.DRAINING]
+    rows = Worker.objects.filter(state__in=states, lease_until__gt=clock.now()).order_by("pk")
+    return [f"{row.name} on {row.host}" for row in rows]

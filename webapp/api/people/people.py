@@ -1,17 +1,24 @@
 """Operations on the installation's people."""
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions.people import people
+from jobs.actions.people import departures, people
+from jobs.answers.people.departures import DepartureOut
 from jobs.answers.people.people import InvitedOut, PersonOut
+from jobs.errors import BadInput
+from jobs.models import User
 from jobs.queries.people import people as queries
+from jobs.queries.people.departures import departure_of, departure_out
+from jobs.spec.problems import Problem
 from webapp.api.auth import actor, needs, require_rights_of_admin
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
+from webapp.api.people.tokens import receiver
 from webapp.api.shapes import In
 
 router = Router()
@@ -30,6 +37,16 @@ class UserChange(In):
 
     active: bool | None = None
     admin: bool | None = None
+    hand_tokens_to: str | None = Field(
+        None,
+        min_length=1,
+        max_length=150,
+        description="With `active: false`: the person who gets the tokens, so that they keep working.",
+    )
+    accept_changes: bool = Field(
+        False, description="Hand tokens over although they lose or gain rights (409 `rights_differ`)."
+    )
+    revoke_tokens: bool = Field(False, description="With `active: false`: revoke the tokens for good.")
 
 
 @router.get("/users", response=Page[PersonOut], auth=needs("read", "admin"))
@@ -58,12 +75,46 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
 def change_user(request: HttpRequest, username: str, body: UserChange) -> PersonOut:
     """Deactivate or reactivate an account, or grant or revoke the admin right.
 
-    A token grants the right only if it has the scopes `read`, `write`, `approve` and `admin`.
+    A token grants the right, and accepts changes of rights, only if it has the scopes `read`, `write`,
+    `approve` and `admin`.
     """
     if body.admin:
         require_rights_of_admin(request)
     # Checked before the account is read: to others, the response must not show whether it exists.
     access.require_admin(actor(request))
     user = queries.get_account(username)
-    people.change_person(user, active=body.active, admin=body.admin, by=actor(request))
+    with transaction.atomic():
+        if body.active is False:
+            _deactivate(request, user, body)
+        elif body.hand_tokens_to is not None or body.revoke_tokens:
+            field = "hand_tokens_to" if body.hand_tokens_to is not None else "revoke_tokens"
+            raise BadInput(
+                "Tokens are moved with active: false.", [Problem(f"/{field}", "needs active: false")]
+            )
+        active = body.active if body.active is not False else None
+        people.change_person(user, active=active, admin=body.admin, by=actor(request))
+    user.refresh_from_db()
     return queries.person_out(user)
+
+
+def _deactivate(request: HttpRequest, user: User, body: UserChange) -> None:
+    to = None
+    if body.hand_tokens_to is not None:
+        # Otherwise a token with few scopes could give more rights to one that it knows.
+        if body.accept_changes:
+            require_rights_of_admin(request)
+        to = receiver(body.hand_tokens_to, "/hand_tokens_to")
+    departures.deactivate(
+        user,
+        by=actor(request),
+        hand_tokens_to=to,
+        accept_changes=body.accept_changes,
+        revoke_tokens=body.revoke_tokens,
+    )
+
+
+@router.get("/users/{username}/departure", response=DepartureOut, auth=needs("admin"))
+def get_departure(request: HttpRequest, username: str) -> DepartureOut:
+    """Return what stops or is stuck if the person's account is deactivated."""
+    access.require_admin(actor(request))
+    return departure_out(departure_of(queries.get_account(username)))

@@ -1,17 +1,20 @@
 """Operations on the caller's API tokens."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Query, Router, Schema
 from ninja.responses import Status
 from pydantic import AwareDatetime, Field
 
-from jobs.actions.people import tokens
-from jobs.answers.people.tokens import NewTokenOut, TokenOut
-from jobs.errors import NotFound
+from jobs import access
+from jobs.actions.people import departures, people, tokens
+from jobs.answers.people.tokens import NewTokenOut, OwnedTokenOut, TokenOut
+from jobs.errors import BadInput, NotFound
+from jobs.models import User
 from jobs.queries.people import tokens as queries
-from webapp.api.auth import actor, caller
+from jobs.spec.problems import Problem
+from webapp.api.auth import actor, caller, needs, require_rights_of_admin
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In
 
@@ -41,6 +44,70 @@ def list_tokens(request: HttpRequest, paging: Query[Paging]) -> Page[TokenOut]:
     return paginate(
         Page[TokenOut], queries.own_tokens(actor(request)), paging, queries.token_out, sorts=BY_ID
     )
+
+
+class TokenFilters(Schema):
+    """The query parameters that filter all tokens."""
+
+    owner: str = Field("", max_length=150, description="A part of the owner's user name.")
+    scope: Literal["", "read", "write", "approve", "predict", "serve", "admin"] = ""
+    state: Literal["", "valid", "expired", "stopped"] = Field(
+        "", description="`stopped`: the owner's account is deactivated."
+    )
+    unused_days: int = Field(0, ge=0, le=36500, description="Neither used nor made in so many days.")
+
+
+@router.get("/tokens/all", response=Page[OwnedTokenOut], auth=needs("admin"))
+def list_all_tokens(
+    request: HttpRequest, paging: Query[Paging], filters: Query[TokenFilters]
+) -> Page[OwnedTokenOut]:
+    """List the tokens of all people, and the credentials of prediction servers, without secrets.
+
+    `sort` is `created`, `used`, `owner`, `name` or `ends`.
+    """
+    access.require_admin(actor(request))
+    chosen = queries.TokenFilter(**filters.model_dump())
+    rows = queries.filter_tokens(queries.visible_tokens(actor(request)), chosen)
+    return paginate(
+        Page[OwnedTokenOut], rows, paging, queries.owned_token_out, sorts=queries.SORTS, default="-created"
+    )
+
+
+class HandOverIn(In):
+    """Who gets a token."""
+
+    to: str = Field(min_length=1, max_length=150, examples=["grace"])
+    accept_changes: bool = Field(False, description="Hand over although the token loses or gains rights.")
+
+
+@router.post("/tokens/{token_id}/hand-over", response=OwnedTokenOut, auth=needs("admin"))
+def hand_over_token(request: HttpRequest, token_id: Id, body: HandOverIn) -> OwnedTokenOut:
+    """Let a token belong to another person, with those that were created with it. Its secret stays valid.
+
+    A 409 with the code `rights_differ` names the rights that it would lose or gain. A token accepts that only
+    if it has the scopes `read`, `write`, `approve` and `admin`.
+    """
+    access.require_admin(actor(request))
+    if body.accept_changes:
+        require_rights_of_admin(request)
+    token = queries.get_token(token_id)
+    if token.user.is_service:
+        raise NotFound("There is no such token.")
+    to = receiver(body.to, "/to")
+    departures.hand_over([token], to, by=actor(request), accept_changes=body.accept_changes)
+    return queries.owned_token_out(queries.get_token(token_id))
+
+
+def receiver(username: str, pointer: str) -> User:
+    """Return the active person who gets tokens.
+
+    Raises:
+        BadInput: there is none of that name.
+    """
+    try:
+        return people.find_person(username)
+    except NotFound as error:
+        raise BadInput(error.message, [Problem(pointer, error.message)]) from error
 
 
 @router.post("/tokens", response={201: NewTokenOut})

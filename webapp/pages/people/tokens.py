@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import path
 
@@ -11,19 +11,31 @@ from jobs import clock
 from jobs.actions.people import tokens as actions
 from jobs.errors import BadInput, Forbidden
 from jobs.models import ApiToken
+from jobs.queries import paging
+from jobs.queries.paging import Page
 from jobs.queries.people import tokens as query
 from webapp.forms.people.people import TokenForm
-from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
+from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page, valid_choice
 from webapp.template_context import Context
 
 
 @dataclass(frozen=True)
 class TokensPage(Context):
-    """The tokens that the user may see, and the form for a new one."""
+    """The tokens that the user may see, the list's filter and order, and the form for a new one."""
 
-    rows: QuerySet[ApiToken]
+    page: Page[ApiToken]
+    chosen: query.TokenFilter
+    order: str
+    scopes: tuple[str, ...]
+    states: tuple[str, ...]
     form: TokenForm
     now: datetime
+
+
+ORDERS = ("-created", "used", "-used", "owner", "name", "ends")
+UNUSED_DAYS = ("30", "90", "365")
+STATES = ("valid", "expired", "stopped")
+LISTED_SCOPES = (*actions.OFFERED_SCOPES, actions.SERVER_SCOPE)
 
 
 @form_page
@@ -38,8 +50,34 @@ def tokens(request: Request) -> HttpResponse:
         except Forbidden as error:
             form.add_error("scopes", error.message)
     status = 422 if request.method == "POST" else 200
-    context = TokensPage(rows=query.visible_tokens(request.user), form=form, now=clock.estimate())
+    chosen = _read_filter(request)
+    order = valid_choice(request.GET.get("sort"), ORDERS, ORDERS[0])
+    column = query.SORTS[order.removeprefix("-")]
+    rows = paging.page_of(
+        query.filter_tokens(query.visible_tokens(request.user), chosen),
+        cursor=request.GET.get("cursor"),
+        order=f"-{column}" if order.startswith("-") else column,
+    )
+    context = TokensPage(
+        page=rows,
+        chosen=chosen,
+        order=order,
+        scopes=LISTED_SCOPES,
+        states=STATES,
+        form=form,
+        now=clock.estimate(),
+    )
     return render_page(request, "people/tokens/list.html", context, status=status)
+
+
+def _read_filter(request: Request) -> query.TokenFilter:
+    state: Any = valid_choice(request.GET.get("state"), STATES, "")
+    return query.TokenFilter(
+        owner=request.GET.get("owner", "").strip(),
+        scope=valid_choice(request.GET.get("scope"), LISTED_SCOPES, ""),
+        state=state,
+        unused_days=int(valid_choice(request.GET.get("unused"), UNUSED_DAYS, "0")),
+    )
 
 
 @dataclass(frozen=True)

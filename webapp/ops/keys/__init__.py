@@ -1,0 +1,1 @@
+"""Replaces the keys of an installation."""

@@ -1,0 +1,1 @@
+"""Moves the database between SQLite and PostgreSQL."""
