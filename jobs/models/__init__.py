@@ -22,6 +22,7 @@ from jobs.models.project import Membership, Project, Role, UploadReservation
 from jobs.models.promotion import Decision, GateRevision, PromotionRequest
 from jobs.models.registry import Alias, ModelVersion, RegisteredModel
 from jobs.models.resumable_upload import ResumableUpload
+from jobs.models.running_total import RunningTotal
 from jobs.models.sessions import Session
 from jobs.models.token import ApiToken
 from jobs.models.traffic import TrafficCount
@@ -75,6 +76,7 @@ __all__ = [
     "ResumableUpload",
     "Revision",
     "Role",
+    "RunningTotal",
     "Session",
     "TrafficCount",
     "Trial",

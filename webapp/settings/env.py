@@ -5,12 +5,13 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 from jobs import private_files, program
 from jobs.atomic_files import create_once
+from jobs.logs.masking import mask
 from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
 
@@ -43,6 +44,18 @@ def flag(name: str, *, default: bool = False) -> bool:
     if text in ("1", "true"):
         return True
     raise ImproperlyConfigured(f"{name}={text!r}: give 1 or 0")
+
+
+def share(name: str, default: float) -> float:
+    """Return a number from 0 to 1."""
+    text = os.environ.get(name) or str(default)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ImproperlyConfigured(f"{name}={text!r}: give a share from 0 to 1, such as 0.01")
+    return number
 
 
 def words(name: str) -> list[str]:
@@ -87,7 +100,7 @@ SILENCE = {
 def database(home_folder: Path) -> dict[str, object]:
     """Return Django's database settings from `TRAINYARD_DATABASE_URL`; by default SQLite in the home."""
     url = os.environ.get("TRAINYARD_DATABASE_URL") or f"sqlite:///{home_folder / 'trainyard.sqlite3'}"
-    parts = urlsplit(url)
+    parts = _parts_of("TRAINYARD_DATABASE_URL", url)
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path)))
     if parts.scheme in ("postgres", "postgresql"):
@@ -105,11 +118,25 @@ def database(home_folder: Path) -> dict[str, object]:
             "CONN_MAX_AGE": 0,
             "OPTIONS": {**SILENCE, **options},
         }
-    raise ImproperlyConfigured(f"TRAINYARD_DATABASE_URL={url!r}: give sqlite:///path or postgres://…")
+    raise ImproperlyConfigured(f"TRAINYARD_DATABASE_URL={mask(url)!r}: give sqlite:///path or postgres://…")
+
+
+def _parts_of(name: str, url: str) -> SplitResult:
+    """Return the parts of an address, whose port can be read."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}={mask(url)!r} is no address: {error}") from error
+    return parts
 
 
 def sqlite(path: Path) -> dict[str, object]:
     """Return settings for SQLite with many writers: WAL, and transactions that begin with the write lock."""
+    if not path.parent.is_dir():
+        raise ImproperlyConfigured(
+            f"TRAINYARD_DATABASE_URL: there is no folder {str(path.parent)!r} for the database; create it"
+        )
     # The database may lie outside the home.
     for suffix in ("", "-wal", "-shm", "-journal"):
         _private(private_files.make_file_private, path.with_name(path.name + suffix))
@@ -131,6 +158,11 @@ def sqlite(path: Path) -> dict[str, object]:
 def redis_url(home_folder: Path) -> str:
     """Return the broker's URL; by default the socket that `up`'s broker opens."""
     if url := os.environ.get("TRAINYARD_REDIS_URL"):
+        parts = _parts_of("TRAINYARD_REDIS_URL", url)
+        if parts.scheme not in ("redis", "rediss", "unix") or not (parts.hostname or parts.path):
+            raise ImproperlyConfigured(
+                f"TRAINYARD_REDIS_URL={mask(url)!r}: give redis://host:6379/0, rediss://… or unix:///path?db=0"
+            )
         return url
     # It may be in a folder for all users: no other user may have put a socket there.
     _private(private_files.require_private_folder, Home(home_folder).broker_socket.parent)
@@ -212,7 +244,7 @@ def data_roots(private: Sequence[Path]) -> tuple[str, ...]:
 def public_url() -> str:
     """Return the public address (`https://host[:port]`); empty on a local machine."""
     url = os.environ.get("TRAINYARD_PUBLIC_URL", "").rstrip("/")
-    parts = urlsplit(url)
+    parts = _parts_of("TRAINYARD_PUBLIC_URL", url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
         raise ImproperlyConfigured(f"TRAINYARD_PUBLIC_URL={url!r}: give https://host or https://host:port")
     return url

@@ -55,6 +55,8 @@ class NodeSettings:
     """The levels of sandbox that it tries."""
     check: bool = False
     """Only print how runners would be isolated."""
+    status_address: str | None = None
+    """Where probes and metrics are answered; None: as the environment says, or nowhere."""
 
     @property
     def host(self) -> str:
@@ -76,6 +78,7 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     parser.add_argument(
         "--check", action="store_true", help="only print how runners are isolated; 1 if they are not"
     )
+    parser.add_argument("--status-address", metavar="HOST:PORT", help="address of probes and metrics")
     options = parser.parse_args(arguments)
     forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
     standbys = _count(parser, STANDBY_VARIABLE, 1)
@@ -92,6 +95,7 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         runner_uids=uids,
         sandbox_levels=levels,
         check=options.check,
+        status_address=options.status_address,
         pool=options.pool,
         slots=options.slots,
         name=options.name,
