@@ -38,6 +38,14 @@ class StatusRequest:
     query: Mapping[str, list[str]]
     headers: Mapping[str, str]
 
+    @property
+    def host(self) -> str:
+        """The name or address in the header `Host`, without a port."""
+        text = self.headers.get("host", "")
+        if text.startswith("["):
+            return text[1:].partition("]")[0]
+        return text.partition(":")[0]
+
 
 @dataclass(frozen=True)
 class StatusResponse:
@@ -51,9 +59,9 @@ class StatusResponse:
 Answer = Callable[[StatusRequest], StatusResponse]
 
 
-def json_response(status: int, **fields: object) -> StatusResponse:
+def json_response(code: int, /, **fields: object) -> StatusResponse:
     """Return a response with an object."""
-    return StatusResponse(status, json.dumps(fields).encode() + b"\n")
+    return StatusResponse(code, json.dumps(fields).encode() + b"\n")
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -159,14 +167,14 @@ class StatusListener:
             return False, json_response(405, detail="Use GET.")
         try:
             return method == "HEAD", answer(request)
-        # Whatever fails, the part goes on, and the monitor gets an answer.
+        # Whatever fails, the part continues, and the monitor gets an answer.
         except Exception:
             log.exception("%s failed", request.path)
             return method == "HEAD", json_response(500, detail="Internal error. It has been logged.")
 
 
 def _read_head(connection: socket.socket, deadline: float) -> bytes:
-    """Read until the end of the head. What is too long or too late is cut off, and so malformed."""
+    """Read until the end of the head. A head that is too long or too late is cut off, and so malformed."""
     head = b""
     while b"\r\n\r\n" not in head and len(head) < MAX_HEAD_BYTES:
         if (rest := deadline - time.monotonic()) <= 0:

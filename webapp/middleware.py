@@ -78,13 +78,15 @@ def login_issuers(handler: Handler) -> Handler:
 def _with_issuers(request: HttpRequest, user: AnonymousUser | User) -> AnonymousUser | User:
     if isinstance(user, User):
         user.login_issuers = issuers_of(request.session)
+        # For the log, which must not be the reason to load it.
+        request.loaded_user = user  # type: ignore[attr-defined]
     return user
 
 
 def probes_by_address(handler: Handler) -> Handler:
     """Answer probes and scrapes whatever their host: they ask by the address of a machine or container.
 
-    Their answers do not depend on the host, so a wrong one can mislead nobody.
+    Their answers do not depend on the host, so a wrong one is harmless.
     """
 
     def respond(request: HttpRequest) -> HttpResponse:
@@ -143,5 +145,5 @@ def _log(request: HttpRequest, status: int, seconds: float, sampler: Sampler) ->
 def _user_id(request: HttpRequest) -> int | None:
     """Return the user whose credentials were checked; nothing is read from the database for the log."""
     caller = getattr(request, "_caller", None)
-    user = caller.user if caller is not None else getattr(request, "_cached_user", None)
+    user = caller.user if caller is not None else getattr(request, "loaded_user", None)
     return user.pk if isinstance(user, User) else None

@@ -131,7 +131,12 @@ def _forward(reading: int, write: Callable[[str], object], part: str) -> None:
         if len(rest) >= _MAX_LINE:
             lines, rest = [*lines, rest], b""
         for line in lines:
-            if text := line.decode("utf-8", "replace").strip():
-                # A reader that is gone must not end the thread: writers would then wait for room in the pipe.
-                with contextlib.suppress(OSError, ValueError):
-                    write(f"{json_line(text, part)}\n")
+            _write_line(line, write, part)
+    _write_line(rest, write, part)
+
+
+def _write_line(line: bytes, write: Callable[[str], object], part: str) -> None:
+    if text := line.decode("utf-8", "replace").strip():
+        # A reader that is gone must not end the thread: writers would then wait for room in the pipe.
+        with contextlib.suppress(OSError, ValueError):
+            write(f"{json_line(text, part)}\n")

@@ -169,9 +169,9 @@ def configure_process(part: str, environment: Mapping[str, str] = os.environ) ->
 
 def begin_part(part: str, environment: Mapping[str, str] = os.environ) -> None:
     """Name the part, and log warnings and uncaught errors of this process as lines, in JSON logs."""
-    set_part(part)
     if not wants_json(environment):
         return
+    set_part(part)
     logging.captureWarnings(True)
     log = logging.getLogger(part)
 

@@ -1,7 +1,7 @@
 """Writes one line a minute about a database or broker that is away, and counts the others.
 
 Each request, poll and renewal fails while it is away: thousands of lines would have the same content, and the
-rotation of log files would drop the ones that tell when it began.
+rotation of log files would drop the ones from its beginning.
 """
 
 import logging
@@ -42,12 +42,15 @@ _ERRORS: dict[tuple[str, str], Service] = {
 # These have the class of an outage, but the database answers: each of them is a line.
 _ANSWERED = ("no such", "has no column", "syntax error", "deadlock", "does not exist", "malformed")
 
+RESPONSES = "django.request"
+POOL = "psycopg.pool"
+"""The pool of connections logs each failed try, some without an error."""
 noted: ContextVar[Service | None] = ContextVar("noted", default=None)
 """The service whose outage was logged while the present request was answered."""
 
 
 def missing_service(error: BaseException | None) -> Service | None:
-    """Return the service whose outage an error, or one of its causes, tells of."""
+    """Return the service whose outage is the cause of an error; None for other errors."""
     for cause in _causes(error):
         text = str(cause).lower()
         for kind in type(cause).__mro__:
@@ -68,8 +71,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 class OutageFilter(logging.Filter):
     """Lets one record for each service pass in `pause` seconds. It has the number of those before it.
 
-    A record tells of an outage if its exception, or one of its arguments, is an error of that kind, or if it
-    has the field `outage`.
+    A record belongs to an outage if its exception, or one of its arguments, is an error of that kind, or if
+    it has the field `outage`.
     """
 
     def __init__(self, pause: float = PAUSE_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
@@ -82,7 +85,12 @@ class OutageFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is written."""
         service = _service_of(record)
-        # What ends a process is always told.
+        if service is None and record.name == POOL:
+            service = "database"
+        # Django's line about a response of 503 or 500 follows the one about its cause.
+        if service is None and record.name == RESPONSES:
+            service = noted.get()
+        # The end of a process always has a line.
         if service is None or record.levelno >= logging.CRITICAL:
             return True
         noted.set(service)

@@ -1,4 +1,4 @@
-"""Ids of requests, by which a client, a proxy and the log name the same request."""
+"""Ids of requests. Client, proxy and log name a request by the same id."""
 
 import re
 import secrets

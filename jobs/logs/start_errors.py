@@ -26,7 +26,7 @@ def one_sentence() -> Iterator[None]:
 
 
 def sentence_of(error: Exception) -> str | None:
-    """Return what is wrong with the configuration, or with what the program needs. None for other errors."""
+    """Return a sentence about a wrong setting, or a missing service or file; None for other errors."""
     # By its name, since programs without Django use this too.
     if type(error).__name__ == "ImproperlyConfigured":
         return mask(_first_line(error))

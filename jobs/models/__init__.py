@@ -13,7 +13,7 @@ from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.fetch import Credential, Fetch
 from jobs.models.idempotency import IdempotencyKey
-from jobs.models.installation import InstallationSettings, Lease, Reachability
+from jobs.models.installation import InstallationSettings, Lease, Reachability, RunningTotal
 from jobs.models.job import Job
 from jobs.models.logins import LoginAttempts, LoginLink
 from jobs.models.metric import MetricChunk, MetricSeries
@@ -22,7 +22,6 @@ from jobs.models.project import Membership, Project, Role, UploadReservation
 from jobs.models.promotion import Decision, GateRevision, PromotionRequest
 from jobs.models.registry import Alias, ModelVersion, RegisteredModel
 from jobs.models.resumable_upload import ResumableUpload
-from jobs.models.running_total import RunningTotal
 from jobs.models.sessions import Session
 from jobs.models.token import ApiToken
 from jobs.models.traffic import TrafficCount

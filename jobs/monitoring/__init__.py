@@ -1,1 +1,1 @@
-"""What each part tells of itself: its metrics, whether it is alive, and whether it can do its work."""
+"""Probes and metrics of each part: whether it is alive, whether it can do its work, and its figures."""

@@ -100,7 +100,7 @@ def _measure_services() -> Iterator[Metric]:
 def _read_installation() -> Iterator[Metric]:
     try:
         figures = read_figures()
-    # `trainyard_database_up` tells it. Figures of a former time would look like present ones.
+    # `trainyard_database_up` is 0 then. Earlier figures would look like present ones.
     except (DatabaseError, InterfaceError):
         connections.close_all()
         return iter(())

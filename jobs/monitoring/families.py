@@ -113,5 +113,5 @@ def _totals(figures: Figures) -> Iterator[Metric]:
         (totals.COLLECTED_BYTES, "Bytes that collections deleted."),
     )
     for name, text in sums:
-        total = figures.totals.get((name, ""))
-        yield counter(f"trainyard_{name}", text, 0 if total is None else total.value)
+        value = figures.totals[name, ""].value if (name, "") in figures.totals else 0
+        yield counter(f"trainyard_{name}", text, value)

@@ -1,4 +1,4 @@
-"""What the scheduler's loop tells of itself."""
+"""The state of the scheduler's loop, for its probes and metrics."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class SchedulerState:
 
     @property
     def checks(self) -> Checks:
-        """Whether the loop turns, and what it lacks. One without the lease is ready: it takes over."""
+        """Whether the loop turns and reaches the database. One without the lease is ready: it takes over."""
         return Checks(self._hanging, self._missing)
 
     def _hanging(self) -> str | None:

@@ -35,11 +35,11 @@ class BadStatusAddress(Exception):
 
 @dataclass(frozen=True)
 class Checks:
-    """What a part knows of itself.
+    """The checks of one part.
 
     Attributes:
         hanging: returns why its loop does not turn; None if it does.
-        missing: returns the names of what it lacks to do its work; empty if it can.
+        missing: returns the names of missing parts; empty if it can do its work.
     """
 
     hanging: Callable[[], str | None]
@@ -101,6 +101,9 @@ def routes(
                 status = access.status(request.headers.get("authorization", ""))
                 if status != ALLOWED:
                     return json_response(status, detail=REFUSALS[status])
+            elif not is_loopback(request.host):
+                # A page of another site whose name leads to this machine.
+                return json_response(403, detail="Ask by a loopback address, such as 127.0.0.1.")
             return StatusResponse(200, exposition.text(), CONTENT_TYPE)
         finally:
             # This thread ends with its connection; nothing else would close that of the database.

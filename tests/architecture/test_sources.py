@@ -12,6 +12,7 @@ from tests.architecture.sources import ROOT, imports, modules
 CLOCKS = {"now", "utcnow", "today"}
 OWN_CLOCK = {
     "jobs.clock": "reads this machine's clock beside SQLite",
+    "jobs.logs.foreign_output": "dates lines of the log, in processes that may have no database",
     "webapp.ops.backup_file": "dates a copy, in a process that may have no database",
     "webapp.ops.console": "writes the time of day at the terminal",
     "webapp.ops.preparation": "names a copy by the time",

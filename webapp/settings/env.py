@@ -15,6 +15,8 @@ from jobs.logs.masking import mask
 from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
 
+KEY_VARIABLE = "TRAINYARD_SECRET_KEY_FILE"
+
 
 def home() -> Path:
     """Return `TRAINYARD_HOME`, the folder with all state, which only its owner can access.
@@ -22,15 +24,23 @@ def home() -> Path:
     It is created if absent. From here on, this process and its children create private files only.
     """
     private_files.restrict_new_files()
-    return _private(private_files.make_home_private, Home.from_environment().root)
+    return _private(private_files.make_home_private, Home.from_environment().root, "TRAINYARD_HOME")
 
 
-def _private(check: Callable[[Path], object], path: Path) -> Path:
-    """Apply a check from `jobs.private_files`; a refusal stops the start with its message."""
+def _private(check: Callable[[Path], object], path: Path, name: str) -> Path:
+    """Apply a check from `jobs.private_files`; a refusal stops the start with its message.
+
+    Args:
+        check: the check.
+        path: the file or folder.
+        name: the variable that changes it.
+    """
     try:
         check(path)
     except private_files.NotPrivate as error:
         raise ImproperlyConfigured(str(error)) from error
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name}: {path} cannot be used: {error.strerror or error}") from error
     return path
 
 
@@ -65,7 +75,7 @@ def words(name: str) -> list[str]:
 
 def secret_key_file(home_folder: Path) -> Path:
     """Return the secret key's file."""
-    return Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
+    return Path(os.environ.get(KEY_VARIABLE) or home_folder / "secret.key")
 
 
 def secret_key(home_folder: Path) -> str:
@@ -73,13 +83,16 @@ def secret_key(home_folder: Path) -> str:
 
     A worker creates none: it signs nothing. Without a file it has no key, and Django refuses to sign.
     """
-    path = secret_key_file(home_folder)
-    _private(private_files.make_file_private, path)
-    if not path.exists():
-        if os.environ.get(program.KEYLESS_VARIABLE):
-            return ""
-        create_once(path, secrets.token_urlsafe(64).encode())
-    key = path.read_text().strip()
+    path = _private(private_files.make_file_private, secret_key_file(home_folder), KEY_VARIABLE)
+    try:
+        if not path.exists():
+            if os.environ.get(program.KEYLESS_VARIABLE):
+                return ""
+            create_once(path, secrets.token_urlsafe(64).encode())
+        key = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ImproperlyConfigured(f"{KEY_VARIABLE}: {path} cannot be used: {reason}") from error
     if len(key) < 50:
         raise ImproperlyConfigured(f"the key in {path} is too short; delete the file to create a new one")
     return key
@@ -139,7 +152,9 @@ def sqlite(path: Path) -> dict[str, object]:
         )
     # The database may lie outside the home.
     for suffix in ("", "-wal", "-shm", "-journal"):
-        _private(private_files.make_file_private, path.with_name(path.name + suffix))
+        _private(
+            private_files.make_file_private, path.with_name(path.name + suffix), "TRAINYARD_DATABASE_URL"
+        )
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
@@ -165,16 +180,37 @@ def redis_url(home_folder: Path) -> str:
             )
         return url
     # It may be in a folder for all users: no other user may have put a socket there.
-    _private(private_files.require_private_folder, Home(home_folder).broker_socket.parent)
+    _private(private_files.require_private_folder, Home(home_folder).broker_socket.parent, "TRAINYARD_HOME")
     return Home(home_folder).broker_url
 
 
 def artifacts(home_folder: Path) -> str:
     """Return the artifact store's folder, which only its owner can access, or its fsspec URL."""
     location = os.environ.get("TRAINYARD_ARTIFACTS") or str(home_folder / "artifacts")
-    if "://" not in location:
-        _private(private_files.make_folder_private, Path(location))
+    if "://" in location:
+        _require_protocol(location.partition("://")[0])
+        return location
+    folder = Path(location)
+    try:
+        # The store makes its folder in the home by itself, when it is needed.
+        if os.environ.get("TRAINYARD_ARTIFACTS"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"TRAINYARD_ARTIFACTS: the folder {folder} cannot be made: {error.strerror or error}"
+        ) from error
+    _private(private_files.make_folder_private, folder, "TRAINYARD_ARTIFACTS")
     return location
+
+
+def _require_protocol(protocol: str) -> None:
+    """Require that fsspec knows the protocol of an artifact store."""
+    from fsspec.registry import known_implementations  # slow, and not needed for folders
+
+    if protocol not in known_implementations:
+        raise ImproperlyConfigured(
+            f"TRAINYARD_ARTIFACTS: {protocol!r} is no protocol of a store, such as s3 or gs"
+        )
 
 
 def whole_number(name: str, default: int, *, of: str = "", least: int = 1) -> int:

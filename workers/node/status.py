@@ -1,4 +1,4 @@
-"""What a worker's loop tells of itself: probes and metrics, at the address of `--status-address`."""
+"""Probes and metrics of a worker, at the address of `--status-address`."""
 
 import asyncio
 import concurrent.futures
@@ -48,7 +48,7 @@ class NodeStatus:
         yield from () if answer is None else answer[0]
 
     def _ask(self) -> tuple[list[Metric], list[str]] | None:
-        """Return the metrics and what is missing, computed by the loop; None if it hangs."""
+        """Return the metrics and the missing parts, computed by the loop; None if it hangs."""
         asked = asyncio.run_coroutine_threadsafe(self._answer(), self._loop)
         try:
             return asked.result(ANSWER_SECONDS)
