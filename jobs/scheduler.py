@@ -14,13 +14,14 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 
 from jobs import hints
-from jobs.actions import leases, own_installation
+from jobs.actions import leases, own_installation, totals
 from jobs.actions.audit import audit
 from jobs.actions.data import datasets, resumable_uploads
 from jobs.actions.registry import promotions, traffic
 from jobs.actions.runs import attempt_end, pipeline, reachability, schedule, workers
 from jobs.actions.storage import checkpoint_copies, collection, retention
 from jobs.fetching.launcher import Launcher
+from jobs.monitoring.scheduler import SchedulerState
 from jobs.queries import compatibility
 from jobs.queries.runs.health import SCHEDULER_LEASE
 
@@ -40,6 +41,7 @@ FETCH_SECONDS = 1.0
 COMPARE_SECONDS = 15.0
 """An upgrade may have forgotten this scheduler: it then ends."""
 UPLOADS_SECONDS = 600.0
+COUNT_SECONDS = 10.0
 ANCHOR_SECONDS = 3600.0
 """Seconds between copies of the audit chain's head in the log. Rows after the last one may vanish unseen."""
 COLLECTION_DELAY = 120.0
@@ -143,8 +145,12 @@ class Every:
                 log.exception("%s failed", getattr(self.function, "__qualname__", self.function))
 
 
-def run(stop: Event) -> None:
+def run(stop: Event, state: SchedulerState | None = None) -> None:
     """Schedule until `stop` is set. If the database is unavailable, wait and retry.
+
+    Args:
+        stop: ends the loop.
+        state: gets the facts about the loop, for probes and metrics.
 
     Raises:
         Incompatible: the database belongs to another version of the program.
@@ -152,12 +158,12 @@ def run(stop: Event) -> None:
     """
     presence = Presence()
     try:
-        _schedule(stop, presence)
+        _schedule(stop, presence, state or SchedulerState())
     finally:
         presence.end(5)
 
 
-def _schedule(stop: Event, presence: Presence) -> None:
+def _schedule(stop: Event, presence: Presence, state: SchedulerState) -> None:
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     listener = HintListener()
     collecting = collection.Background(stop)
@@ -173,12 +179,14 @@ def _schedule(stop: Event, presence: Presence) -> None:
         Every(UPLOADS_SECONDS, resumable_uploads.collect, first=COLLECTION_DELAY),
         Every(COLLECTION_SECONDS, collecting, first=COLLECTION_DELAY),
         Every(FETCH_SECONDS, fetching),
+        Every(COUNT_SECONDS, totals.count_ended_attempts),
     ]
     compare = Every(COMPARE_SECONDS, compatibility.require, first=COMPARE_SECONDS)
     follow_key = Every(COMPARE_SECONDS, own_installation.follow_key, first=COMPARE_SECONDS)
     log.info("scheduler %s started", holder)
     is_own = False
     while not stop.is_set():
+        state.turn()
         try:
             if not is_own:
                 own_installation.require_own_installation(signs=True)
@@ -188,14 +196,16 @@ def _schedule(stop: Event, presence: Presence) -> None:
             compare()
             follow_key()
             held_since = time.monotonic()
-            if hold_lease(holder):
+            if is_leader := hold_lease(holder):
                 for task in periodic:
                     task()
                 # A task may have taken longer than the lease.
                 if time.monotonic() - held_since < FRESH_SECONDS or hold_lease(holder):
                     tick()
+            state.finish(is_leader=is_leader)
         # Django's InterfaceError, for example for a closed connection, is not a DatabaseError.
         except (DatabaseError, InterfaceError) as error:
+            state.fail()
             log.warning("database unavailable: %s", error)
             # Outside of requests, Django does not replace a broken connection by itself.
             close_old_connections()

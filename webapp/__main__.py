@@ -9,12 +9,17 @@ import sys
 from pathlib import Path
 
 from jobs import program
+from jobs.logs.foreign_output import JsonLines, speak_json
+from jobs.logs.start_errors import one_sentence
 from webapp.ops.home import Home
 
 PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_SECRET_KEY_FILE")
 
 KEYLESS_COMMANDS = ("worker", "chief")
 """The commands of the parts that need no secret key."""
+
+PARTS = {"up": "up", "web": "web", "scheduler": "scheduler", "worker": "worker", "serve": "serving"}
+"""The part whose log a command writes."""
 
 
 def main() -> None:
@@ -23,6 +28,19 @@ def main() -> None:
     if sys.argv[1:] == ["--version"] or (sys.argv[1:] == ["version"] and not _has_home()):
         sys.stdout.write(f"{program.program_version()}\n")
         return
+    if (part := PARTS.get("".join(sys.argv[1:2]))) is not None:
+        # Its output is the log. The console of `up` makes the lines of all parts.
+        speak_json(part, also_output=part == "web")
+    try:
+        with one_sentence():
+            _run()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, JsonLines):
+                stream.finish()
+
+
+def _run() -> None:
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     if sys.argv[1:2] and sys.argv[1] in KEYLESS_COMMANDS:

@@ -1,8 +1,9 @@
-"""Health checks: `/healthz` for this process, `/readyz` for all required parts."""
+"""Health checks: `/healthz` and `/livez` for this process, `/readyz` for all required parts, `/metrics`."""
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from http import HTTPStatus
 
 import redis
 from django.conf import settings
@@ -11,8 +12,11 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from jobs.monitoring.scrape_access import ALLOWED, REFUSALS, ScrapeAccess
+from jobs.monitoring.status import PART_NAMES, unknown_parts
 from jobs.queries import compatibility
 from jobs.queries.runs.health import scheduler_is_alive, worker_is_alive
+from webapp import metrics
 from webapp.ops.shared_results import settle
 
 
@@ -81,23 +85,46 @@ class SharedCheck:
 
 
 _check = SharedCheck()
+_access = ScrapeAccess()
 
 
 @require_safe
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """Report that this process runs."""
+    """Report that this process answers: its event loop, and a thread for a request. Also at `/livez`."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 @never_cache
-def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """Return 200 if the installation can run jobs, else 503 with the unavailable parts."""
-    missing = _check.missing_parts()
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Return 200 if the installation can run jobs, else 503 with the unavailable parts.
+
+    With `?without=worker` it can be ready without this part, for a load balancer in front of web servers
+    whose workers are started on demand.
+    """
+    left_out = request.GET.getlist("without")
+    if (unknown := unknown_parts(left_out)) is not None:
+        detail = f"{unknown!r} is no part: give one of {', '.join(PART_NAMES)}"
+        return JsonResponse({"status": "not ready", "errors": {"without": detail}}, status=422)
+    missing = [name for name in _check.missing_parts() if name not in left_out]
     if missing:
         response = JsonResponse({"status": "not ready", "missing": missing}, status=503)
         # Django's private mark of a logged response: it would log each 503 of a probe as an error.
         response._has_been_logged = True  # type: ignore[attr-defined]
         return response
     return JsonResponse({"status": "ready"})
+
+
+@require_safe
+@never_cache
+def scrape(request: HttpRequest) -> HttpResponse:
+    """Return the metrics of this process and of the installation to tokens with the scope `metrics`."""
+    status = _access.status(request.headers.get("Authorization", ""))
+    if status != ALLOWED:
+        refusal = JsonResponse({"detail": REFUSALS[status]}, status=status)
+        if status == HTTPStatus.UNAUTHORIZED:
+            refusal["WWW-Authenticate"] = 'Bearer realm="trainyard"'
+        refusal._has_been_logged = True  # type: ignore[attr-defined] # as above
+        return refusal
+    return HttpResponse(metrics.text(), content_type=metrics.CONTENT_TYPE)

@@ -12,7 +12,9 @@ urlpatterns = [
     path("accounts/", include("webapp.account_urls")),
     path("api/v1/", api.urls),
     path("healthz", health.healthz),
+    path("livez", health.healthz),
     path("readyz", health.readyz),
+    path("metrics", health.scrape),
     path("", include("webapp.pages.urls")),
 ]
 handler400 = "webapp.pages.errors.bad_request"

@@ -13,7 +13,7 @@ from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.fetch import Credential, Fetch
 from jobs.models.idempotency import IdempotencyKey
-from jobs.models.installation import InstallationSettings, Lease, Reachability
+from jobs.models.installation import InstallationSettings, Lease, Reachability, RunningTotal
 from jobs.models.job import Job
 from jobs.models.logins import LoginAttempts, LoginLink
 from jobs.models.metric import MetricChunk, MetricSeries
@@ -75,6 +75,7 @@ __all__ = [
     "ResumableUpload",
     "Revision",
     "Role",
+    "RunningTotal",
     "Session",
     "TrafficCount",
     "Trial",

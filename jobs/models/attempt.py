@@ -55,13 +55,23 @@ class Attempt(models.Model):
     assigned = models.DateTimeField()
     claimed = models.DateTimeField(null=True)
     ended = models.DateTimeField(null=True)
+    counted = models.BooleanField(default=False, help_text="whether its end is in the running totals")
 
     objects = AttemptQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="attempt_number")]
         # For the reaper, and for the poll of a worker.
-        indexes = [models.Index(fields=["state", "lease_until"]), models.Index(fields=["worker", "state"])]
+        indexes = [
+            models.Index(fields=["state", "lease_until"]),
+            models.Index(fields=["worker", "state"]),
+            # For the scheduler, which counts them every few seconds; nearly always empty.
+            models.Index(
+                fields=["id"],
+                name="ended_and_not_counted",
+                condition=models.Q(state=AttemptState.ENDED.value, counted=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.job_id}"

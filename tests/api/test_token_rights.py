@@ -87,7 +87,11 @@ def test_a_token_asks_the_endpoints_of_its_projects_or_those_it_names(installati
         "endpoints": ["digits"],
         "expires": None,
         "warning": None,
+        "metrics": False,
     }
+    administrator = User.objects.create_user("monitor", is_superuser=True)
+    metrics = Caller(administrator, ("metrics",)).get("/serving/access").json()
+    assert metrics == {"endpoints": None, "expires": None, "warning": None, "metrics": True}
     outsider = User.objects.create_user("outsider")
     assert Caller(outsider, ("predict",)).get("/serving/access").json()["endpoints"] == []
     caller = Caller(installation.member, ("write", "predict"))

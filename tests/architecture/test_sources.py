@@ -13,6 +13,7 @@ CLOCKS = {"now", "utcnow", "today"}
 OWN_CLOCK = {
     "jobs.secret_keys": "former keys expire before there is a database",
     "jobs.clock": "reads this machine's clock beside SQLite",
+    "jobs.logs.foreign_output": "dates lines of the log, in processes that may have no database",
     "webapp.ops.backup_file": "dates a copy, in a process that may have no database",
     "webapp.ops.console": "writes the time of day at the terminal",
     "webapp.ops.preparation": "names a copy by the time",

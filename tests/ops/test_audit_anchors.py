@@ -24,12 +24,12 @@ from jobs import scheduler
 from jobs.actions.audit import audit
 from jobs.actions.data import datasets
 from jobs.audit_chain import HEAD_SALT
+from jobs.logs.lines import logging_settings
 from jobs.models import AuditEvent
 from jobs.queries.audit import audit_anchors
 from tests.ops.conftest import ROOT
 from webapp.ops.backup import back_up
 from webapp.ops.home import Home
-from webapp.settings.logs import logging_settings
 
 COMMANDS = """
 import json, sys

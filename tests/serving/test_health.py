@@ -9,13 +9,13 @@ import pytest
 
 from workers.model_process.errors import Unavailable
 from workers.serving.health import Health
+from workers.serving.options import UnreadyWhen
 from workers.serving.releases.dashboard import (
     CredentialRefused,
     Dashboard,
     DashboardRefused,
     DashboardUnavailable,
 )
-from workers.serving.settings import UnreadyWhen
 
 AWAY, REFUSED = DashboardUnavailable("ConnectError: refused"), CredentialRefused("401: the token is unknown")
 

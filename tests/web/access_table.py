@@ -11,6 +11,7 @@ GET /accounts/inactive/
 GET /api/v1/openapi.json
 GET /api/v1/docs
 GET /healthz
+GET /livez
 GET /readyz
 GET /account/session
 """
@@ -292,6 +293,7 @@ GET /audit/verify
 
 # Absent for everyone here: nothing is deleted, the link is unknown, a field names no object, the demo is off.
 NOBODY = """
+GET /metrics
 DELETE /api/v1/projects/<slug>/credentials/<name>
 POST /p/<slug:project>/credentials/<slug:name>/delete
 POST /api/v1/projects/<slug>/restore
@@ -366,7 +368,7 @@ READ_BY_SERVERS = {*OF_SERVERS, "GET /me", "GET /artifacts/{digest}"}
 
 # Scopes of tokens: the contract's rule is `read` for GET and `write` for everything else; these differ.
 SCOPES = {
-    "GET /me": "read write approve predict admin worker",
+    "GET /me": "read write approve predict admin worker metrics",
     "GET /artifacts/{digest}": "read",
     "GET /audit": "read admin",
     "GET /audit/verify": "admin",
@@ -390,7 +392,7 @@ SCOPES = {
     "POST /promotions/{promotion_id}/approve": "approve",
     "POST /promotions/{promotion_id}/reject": "approve",
     "POST /promotions/{promotion_id}/comment": "write approve",
-    "GET /serving/access": "predict",
+    "GET /serving/access": "predict metrics",
     **dict.fromkeys(OF_SERVERS, ""),
     "PATCH /users/{username}": "admin",
 }

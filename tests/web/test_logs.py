@@ -6,7 +6,7 @@ import logging.config
 
 import pytest
 
-from webapp.settings.logs import logging_settings
+from jobs.logs.lines import logging_settings
 
 SECRETS = ("LtJ4fE-k_secret", "aB3-verysecret")
 

@@ -12,7 +12,8 @@ from jobs.models import User
 
 Handler = Callable[[HttpRequest], HttpResponse]
 # The account itself, parts that need no login, and the API, which refuses by itself.
-OPEN = ("/accounts/", "/account/", "/login/", "/api/", "/static/", "/healthz", "/readyz")
+PROBES = ("/healthz", "/livez", "/readyz", "/metrics")
+OPEN = ("/accounts/", "/account/", "/login/", "/api/", "/static/", *PROBES)
 FORBIDDEN = 403
 
 

@@ -16,7 +16,9 @@ from webapp.api import throttle
 from webapp.http_errors import Unauthenticated
 
 RIGHTS_OF_ADMIN = ("read", "write", "approve", "admin")
-SCOPES_OF_SESSIONS = tuple(scope for scope in tokens.SCOPES if scope != tokens.SERVER_SCOPE)
+SCOPES_OF_SESSIONS = tuple(
+    scope for scope in tokens.SCOPES if scope not in {tokens.SERVER_SCOPE, tokens.METRICS_SCOPE}
+)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PRIVILEGED = frozenset({"approve", "admin"})
 """Scopes of tokens that do nothing while their owner lacks a required second factor."""

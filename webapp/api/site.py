@@ -1,5 +1,6 @@
 """Builds the API: routers, error handlers and the OpenAPI document."""
 
+import logging
 import threading
 from importlib import import_module
 from itertools import groupby, islice
@@ -31,6 +32,8 @@ from webapp.api.auth import Credentials
 from webapp.api.media import FiniteRenderer, JsonParser
 from webapp.api.problems import SENTENCES, problem, problem_of
 from webapp.http_errors import TooLarge, Unavailable, UnsupportedMediaType
+
+log = logging.getLogger(__name__)
 
 # One module per resource with its wing, in the order of the documentation; each has a `router`.
 RESOURCES = (
@@ -173,7 +176,8 @@ def _form_for_json(request: HttpRequest, _: Any) -> HttpResponse:
     )
 
 
-def _database_unavailable(_: HttpRequest, __: Any) -> HttpResponse:
+def _database_unavailable(_: HttpRequest, error: Any) -> HttpResponse:
+    log.warning("the database is unavailable: %s", error)
     return problem_of(
         Unavailable("The database is busy or unreachable. Try again in a moment.", retry_after=1)
     )

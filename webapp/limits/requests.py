@@ -1,6 +1,6 @@
 """Bounds the requests that are answered at the same time: each has its own thread.
 
-The last places are for people who are logged in and for tokens, and `/healthz` always has one.
+The last places are for people who are logged in and for tokens, and `/healthz` and `/livez` always have one.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from webapp.limits.refusals import Application, Message, Receive, Scope, Send, r
 MOST = 400
 MOST_WITHOUT_LOGIN = 200
 MOST_PER_ADDRESS = 128
-ALWAYS_ANSWERED = "/healthz"
+ALWAYS_ANSWERED = frozenset({"/healthz", "/livez"})
 
 
 class LimitRequests:
@@ -25,7 +25,7 @@ class LimitRequests:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request (the ASGI entry point)."""
-        if scope["path"] == ALWAYS_ANSWERED:
+        if scope["path"] in ALWAYS_ANSWERED:
             await self._application(scope, receive, send)
             return
         # Behind a trusted proxy, the address that the proxy reports.

@@ -39,7 +39,7 @@ class ThreadPlaces:
     @asynccontextmanager
     async def turn(self, scope: Scope) -> AsyncIterator[None]:
         """Wait until a request may have a thread."""
-        if scope["path"] == ALWAYS_ANSWERED:
+        if scope["path"] in ALWAYS_ANSWERED:
             yield
         elif not (credentials := _credentials(scope["headers"])):
             async with self._places:

@@ -126,10 +126,14 @@ class Supervisor:
     async def _wait_for_database(self) -> None:
         """Wait, because a database server may start later."""
         deadline = asyncio.get_running_loop().time() + DATABASE_WAIT
+        is_announced = False
         while error := await run_in_daemon_thread(self.database_error):
             if asyncio.get_running_loop().time() > deadline:
                 raise OpsError(f"The database does not answer: {error}")
-            self.console.message(f"Waiting for the database: {error}")
+            # Once: a line for each try would fill the log.
+            if not is_announced:
+                self.console.message(f"Waiting for the database: {error}")
+                is_announced = True
             await asyncio.sleep(2)
 
     def _start_parts(self, listener: socket.socket, web: str, serving_port: int) -> None:

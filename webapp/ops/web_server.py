@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from jobs.logs.foreign_output import capture
+from jobs.logs.lines import begin_part
+from jobs.logs.start_errors import one_sentence
 from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
 from transport.websocket import CountedWebSocket
@@ -38,9 +41,15 @@ def main() -> None:
     parser.add_argument("--fd", type=int, required=True, help="number of the inherited socket")
     parser.add_argument("--health-socket", type=Path, help="unix socket for the supervisor's checks")
     options = parser.parse_args()
+    begin_part("web")
     # The supervisor asks a server that does not answer for its stacks before it kills it.
-    faulthandler.register(signal.SIGUSR2, all_threads=True)
+    faulthandler.register(signal.SIGUSR2, file=capture("web") or sys.stderr, all_threads=True)
     sys.setswitchinterval(SWITCH_SECONDS)
+    with one_sentence():
+        _serve(options)
+
+
+def _serve(options: argparse.Namespace) -> None:
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     import django  # once the module is named
@@ -65,7 +74,9 @@ def main() -> None:
         # Django's handler does not support it.
         lifespan="off",
         timeout_graceful_shutdown=CLOSING_SECONDS,
+        # `webapp.middleware` writes it, with the user.
         access_log=False,
+        log_config=None,  # the settings have configured logging
         log_level="warning",
         server_header=False,
     )

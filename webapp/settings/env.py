@@ -5,15 +5,18 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 from jobs import private_files, program
 from jobs.atomic_files import create_once
 from jobs.secret_keys import BadKeyFile, SecretKeys, parse
+from jobs.logs.masking import mask
 from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
+
+KEY_VARIABLE = "TRAINYARD_SECRET_KEY_FILE"
 
 
 def home() -> Path:
@@ -22,15 +25,23 @@ def home() -> Path:
     It is created if absent. From here on, this process and its children create private files only.
     """
     private_files.restrict_new_files()
-    return _private(private_files.make_home_private, Home.from_environment().root)
+    return _private(private_files.make_home_private, Home.from_environment().root, "TRAINYARD_HOME")
 
 
-def _private(check: Callable[[Path], object], path: Path) -> Path:
-    """Apply a check from `jobs.private_files`; a refusal stops the start with its message."""
+def _private(check: Callable[[Path], object], path: Path, name: str) -> Path:
+    """Apply a check from `jobs.private_files`; a refusal stops the start with its message.
+
+    Args:
+        check: the check.
+        path: the file or folder.
+        name: the variable that changes it.
+    """
     try:
         check(path)
     except private_files.NotPrivate as error:
         raise ImproperlyConfigured(str(error)) from error
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name}: {path} cannot be used: {error.strerror or error}") from error
     return path
 
 
@@ -46,6 +57,18 @@ def flag(name: str, *, default: bool = False) -> bool:
     raise ImproperlyConfigured(f"{name}={text!r}: give 1 or 0")
 
 
+def share(name: str, default: float) -> float:
+    """Return a number from 0 to 1."""
+    text = os.environ.get(name) or str(default)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ImproperlyConfigured(f"{name}={text!r}: give a share from 0 to 1, such as 0.01")
+    return number
+
+
 def words(name: str) -> list[str]:
     """Return a comma-separated list."""
     return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
@@ -53,7 +76,7 @@ def words(name: str) -> list[str]:
 
 def secret_key_file(home_folder: Path) -> Path:
     """Return the secret key's file."""
-    return Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
+    return Path(os.environ.get(KEY_VARIABLE) or home_folder / "secret.key")
 
 
 def secret_keys(home_folder: Path) -> SecretKeys:
@@ -61,18 +84,20 @@ def secret_keys(home_folder: Path) -> SecretKeys:
 
     A worker creates none: it signs nothing. Without a file it has no key, and Django refuses to sign.
     """
-    path = secret_key_file(home_folder)
-    _private(private_files.make_file_private, path)
-    if not path.exists():
-        if os.environ.get(program.KEYLESS_VARIABLE):
-            return SecretKeys("")
-        create_once(path, secrets.token_urlsafe(64).encode())
+    path = _private(private_files.make_file_private, secret_key_file(home_folder), KEY_VARIABLE)
     try:
+        if not path.exists():
+            if os.environ.get(program.KEYLESS_VARIABLE):
+                return SecretKeys("")
+            create_once(path, secrets.token_urlsafe(64).encode())
         return parse(path.read_text())
     except BadKeyFile as error:
         raise ImproperlyConfigured(
             f"{path}: {error}; put it back from a backup, or delete the file to create a new key"
         ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ImproperlyConfigured(f"{KEY_VARIABLE}: {path} cannot be used: {reason}") from error
 
 
 # Seconds and tries; `tcp_user_timeout` is in milliseconds. By default the driver waits for a machine that
@@ -90,12 +115,12 @@ SILENCE = {
 def database(home_folder: Path) -> dict[str, object]:
     """Return Django's database settings from `TRAINYARD_DATABASE_URL`; by default SQLite in the home."""
     url = os.environ.get("TRAINYARD_DATABASE_URL") or f"sqlite:///{home_folder / 'trainyard.sqlite3'}"
-    return database_at(url, "TRAINYARD_DATABASE_URL=")
+    return database_at(url, "TRAINYARD_DATABASE_URL")
 
 
-def database_at(url: str, name: str = "") -> dict[str, object]:
+def database_at(url: str, name: str = "the address") -> dict[str, object]:
     """Return Django's settings of the database at an address. An error's message begins with `name`."""
-    parts = urlsplit(url)
+    parts = _parts_of(name, url)
     if parts.scheme == "sqlite":
         return sqlite(Path(unquote(parts.path)))
     if parts.scheme in ("postgres", "postgresql"):
@@ -113,14 +138,30 @@ def database_at(url: str, name: str = "") -> dict[str, object]:
             "CONN_MAX_AGE": 0,
             "OPTIONS": {**SILENCE, **options},
         }
-    raise ImproperlyConfigured(f"{name}{url!r}: give sqlite:///path or postgres://…")
+    raise ImproperlyConfigured(f"{name}={mask(url)!r}: give sqlite:///path or postgres://…")
+
+
+def _parts_of(name: str, url: str) -> SplitResult:
+    """Return the parts of an address, whose port can be read."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}={mask(url)!r} is no address: {error}") from error
+    return parts
 
 
 def sqlite(path: Path) -> dict[str, object]:
     """Return settings for SQLite with many writers: WAL, and transactions that begin with the write lock."""
+    if not path.parent.is_dir():
+        raise ImproperlyConfigured(
+            f"TRAINYARD_DATABASE_URL: there is no folder {str(path.parent)!r} for the database; create it"
+        )
     # The database may lie outside the home.
     for suffix in ("", "-wal", "-shm", "-journal"):
-        _private(private_files.make_file_private, path.with_name(path.name + suffix))
+        _private(
+            private_files.make_file_private, path.with_name(path.name + suffix), "TRAINYARD_DATABASE_URL"
+        )
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
@@ -139,18 +180,44 @@ def sqlite(path: Path) -> dict[str, object]:
 def redis_url(home_folder: Path) -> str:
     """Return the broker's URL; by default the socket that `up`'s broker opens."""
     if url := os.environ.get("TRAINYARD_REDIS_URL"):
+        parts = _parts_of("TRAINYARD_REDIS_URL", url)
+        if parts.scheme not in ("redis", "rediss", "unix") or not (parts.hostname or parts.path):
+            raise ImproperlyConfigured(
+                f"TRAINYARD_REDIS_URL={mask(url)!r}: give redis://host:6379/0, rediss://… or unix:///path?db=0"
+            )
         return url
     # It may be in a folder for all users: no other user may have put a socket there.
-    _private(private_files.require_private_folder, Home(home_folder).broker_socket.parent)
+    _private(private_files.require_private_folder, Home(home_folder).broker_socket.parent, "TRAINYARD_HOME")
     return Home(home_folder).broker_url
 
 
 def artifacts(home_folder: Path) -> str:
     """Return the artifact store's folder, which only its owner can access, or its fsspec URL."""
     location = os.environ.get("TRAINYARD_ARTIFACTS") or str(home_folder / "artifacts")
-    if "://" not in location:
-        _private(private_files.make_folder_private, Path(location))
+    if "://" in location:
+        _require_protocol(location.partition("://")[0])
+        return location
+    folder = Path(location)
+    try:
+        # The store makes its folder in the home by itself, when it is needed.
+        if os.environ.get("TRAINYARD_ARTIFACTS"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"TRAINYARD_ARTIFACTS: the folder {folder} cannot be made: {error.strerror or error}"
+        ) from error
+    _private(private_files.make_folder_private, folder, "TRAINYARD_ARTIFACTS")
     return location
+
+
+def _require_protocol(protocol: str) -> None:
+    """Require that fsspec knows the protocol of an artifact store."""
+    from fsspec.registry import known_implementations  # slow, and not needed for folders
+
+    if protocol not in known_implementations:
+        raise ImproperlyConfigured(
+            f"TRAINYARD_ARTIFACTS: {protocol!r} is no protocol of a store, such as s3 or gs"
+        )
 
 
 def whole_number(name: str, default: int, *, of: str = "", least: int = 1) -> int:
@@ -220,7 +287,7 @@ def data_roots(private: Sequence[Path]) -> tuple[str, ...]:
 def public_url() -> str:
     """Return the public address (`https://host[:port]`); empty on a local machine."""
     url = os.environ.get("TRAINYARD_PUBLIC_URL", "").rstrip("/")
-    parts = urlsplit(url)
+    parts = _parts_of("TRAINYARD_PUBLIC_URL", url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
         raise ImproperlyConfigured(f"TRAINYARD_PUBLIC_URL={url!r}: give https://host or https://host:port")
     return url

@@ -6,10 +6,10 @@ from pathlib import Path
 from django.utils.csp import CSP
 
 from jobs import program
+from jobs.logs.lines import logging_settings
 from jobs.spec.data.file_limits import DEFAULT_LIMITS
 from transport.admission import LOOPBACK
 from webapp.settings import env
-from webapp.settings.logs import logging_settings
 
 BASE_DIR = program.ROOT
 HOME = env.home()
@@ -44,6 +44,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # First, so that its time includes all others.
     "webapp.middleware.request_log",
+    # Above all that look at the host.
+    "webapp.middleware.probes_by_address",
     "django.middleware.security.SecurityMiddleware",
     "webapp.assets.StaticFiles",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
@@ -163,7 +165,7 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = SECURE
 # Requested without the proxy, by monitors and prediction servers.
 SECURE_REDIRECT_EXEMPT = [
-    r"^(healthz|readyz)$",
+    r"^(healthz|livez|readyz|metrics)$",
     r"^api/v1/(me$|serving/|artifacts/)",
 ]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
@@ -191,8 +193,10 @@ STORAGES = {
 # In production `collectstatic` has hashed and compressed the files; otherwise the source files are served.
 WHITENOISE_USE_FINDERS = not SECURE
 WHITENOISE_MAX_AGE = 60
-LOGGING_CONFIG = "webapp.settings.logs.configure"
-LOGGING = logging_settings(as_json=SECURE or env.flag("TRAINYARD_LOG_JSON"))
+LOGGING_CONFIG = "jobs.logs.lines.configure"
+LOGGING = logging_settings(as_json=env.flag("TRAINYARD_LOG_JSON", default=SECURE))
+# The share of requests with a line in the log; failed and slow ones always have one.
+TRAINYARD_ACCESS_LOG = env.share("TRAINYARD_ACCESS_LOG", 1.0 if SECURE else 0.0)
 
 TRAINYARD_HOME = HOME
 TRAINYARD_PUBLIC_URL = PUBLIC_URL

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 import django
 
 from jobs import program
+from jobs.logs.foreign_output import capture
+from jobs.logs.lines import begin_part
+from jobs.logs.start_errors import one_sentence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -17,12 +20,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.disable()  # until the apps are loaded: the last of them enables it
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     os.environ[program.KEYLESS_VARIABLE] = "1"
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    begin_part("worker")
+    with one_sentence():
+        _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
     django.setup()
     # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
     from jobs.errors import ForeignInstallation
+    from jobs.monitoring.status import BadStatusAddress
     from jobs.private_files import NotPrivate
     from jobs.queries.compatibility import Incompatible
     from jobs.removed_settings import warn_of_removed
@@ -42,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             offered = "offered" if level.offered else f"not offered: {level.reason}"
             sys.stdout.write(f"Sandbox {level.level} for code of users: {offered}\n")
         sys.exit(state.level == "shared")
+    capture("worker")
     # Runners do not get these values, but the output of a program may still contain one: logs are masked.
     secrets = secret_values(os.environ)
     if django_settings.TRAINYARD_HAS_KEY:
@@ -50,7 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         asyncio.run(run_node(settings, secrets=secrets))
         status = 0
-    except (WorkerNameInUse, NotPrivate, CannotRecover, Incompatible, ForeignInstallation) as error:
+    except (
+        WorkerNameInUse,
+        NotPrivate,
+        CannotRecover,
+        Incompatible,
+        ForeignInstallation,
+        BadStatusAddress,
+    ) as error:
         sys.stderr.write(f"{error}\n")
     except Exception:
         logging.getLogger(__name__).exception("the worker ends with an error")

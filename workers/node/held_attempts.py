@@ -25,6 +25,12 @@ class HeldAttempts:
         self._supervisors: dict[int, AttemptSupervisor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.draining = False
+        self.started = 0
+        """Attempts that were started so far."""
+
+    def event_lag(self) -> float:
+        """Return the age of the oldest event that is not in the database, in seconds; 0 without one."""
+        return max((supervisor.event_lag() for supervisor in self._supervisors.values()), default=0.0)
 
     @property
     def attempt_ids(self) -> list[int]:
@@ -53,6 +59,7 @@ class HeldAttempts:
     def _start(self, assignment: Assignment, claimed_at: float) -> None:
         supervisor = AttemptSupervisor(assignment, self._node, claimed_at=claimed_at)
         self._supervisors[assignment.attempt] = supervisor
+        self.started += 1
         task = asyncio.create_task(supervisor.run(), name=f"attempt {assignment.attempt}")
         # The event loop holds only weak references to tasks.
         self._tasks.add(task)

@@ -238,10 +238,26 @@ class Membership:
         self._warm_memory = WarmMemory()
         self.lost = asyncio.Event()
         self._recovery = RecoveryWatch(self._timing)
+        self.lease_seconds = self._timing.lease
         self._failure: Exception | None = None
         self.refused = asyncio.Event()
         self.incompatible: str | None = None
         """Why this program must not use the database any more; `refused` is then set."""
+
+    @property
+    def seconds_unconfirmed(self) -> float:
+        """Seconds since the database confirmed the worker, or since its registration."""
+        return self._recovery.seconds_silent
+
+    @property
+    def slots(self) -> int:
+        """How many attempts of one slot it may run at the same time."""
+        return self._resources.slots
+
+    @property
+    def no_room(self) -> str | None:
+        """Why nothing new can start; None if it can."""
+        return self._resources.no_room()
 
     def handle_hint(self, hint: Hint) -> None:
         """React to a hint at once instead of at the next poll."""
@@ -347,6 +363,7 @@ class Membership:
             "restarts": self.consumer.restarts,
         }
         info["runners"] = len(self._resources.pool.pids)
+        info["event_lag_seconds"] = round(self.attempts.event_lag(), 1)
         if (sentence := self._resources.no_room()) is not None:
             info["no_space"] = sentence
         return info

@@ -18,6 +18,7 @@ from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.membership import Membership, NodeResources
 from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
 from workers.node.settings import NodeSettings
+from workers.node.status import NodeStatus
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
@@ -59,6 +60,7 @@ class Node:
         self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(hardware))
         self._membership: Membership | None = None
         self._draining, self._killed = asyncio.Event(), asyncio.Event()
+        self._status = NodeStatus()
 
     async def run(self) -> None:
         """Run until SIGTERM or SIGINT. A second Ctrl-C does not wait for checkpoints.
@@ -66,9 +68,18 @@ class Node:
         Raises:
             Incompatible: the database belongs to another version of the program.
             ForeignInstallation: the home belongs to another installation than the database.
+            BadStatusAddress: the address for probes is not valid, or in use.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal, number)
+        listener = self._status.listen(self._settings.status_address)
+        try:
+            await self._run()
+        finally:
+            if listener is not None:
+                listener.close()
+
+    async def _run(self) -> None:
         if not await self._compare_installation():
             return
         # Before the node registers: a task must not start beside an orphan that holds its device.
@@ -113,6 +124,7 @@ class Node:
         self._folder.write_worker_id(worker_id)
         log.info("worker %s (%s) is up with %s slots", worker_id, self._folder.name, self._resources.slots)
         self._membership = membership = Membership(worker_id, self._resources)
+        self._status.membership = membership
         running = asyncio.create_task(membership.run())
         events = (self._draining, membership.lost, membership.refused)
         ends = [asyncio.create_task(event.wait()) for event in events]
@@ -133,7 +145,7 @@ class Node:
                 task.cancel()
             await asyncio.wait([running, *ends])
             membership.close()
-            self._membership = None
+            self._membership = self._status.membership = None
 
     async def _register(self) -> int | None:
         backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
@@ -180,6 +192,7 @@ class Node:
         # Who cannot wait sends SIGKILL.
         if self._draining.is_set() and number == signal.SIGINT:
             self._killed.set()
+        self._status.is_draining = True
         self._draining.set()
 
     async def _clean_up_after_crashes(self) -> None:

@@ -45,6 +45,11 @@ class RecoveryWatch:
         """Note that a call of this process has succeeded."""
         self._succeeded = time.monotonic()
 
+    @property
+    def seconds_silent(self) -> float:
+        """Seconds since a call succeeded."""
+        return time.monotonic() - self._succeeded
+
     async def run(self) -> None:
         """Watch until cancelled.
 
@@ -54,7 +59,7 @@ class RecoveryWatch:
         proofs = 0
         while True:
             await asyncio.sleep(self._timing.probe)
-            silent = time.monotonic() - self._succeeded
+            silent = self.seconds_silent
             if silent < self._timing.unanswered:
                 proofs = 0
                 continue
@@ -62,7 +67,7 @@ class RecoveryWatch:
             if proofs:
                 log.error("the database answers another process, but for %.0f s not this one", silent)
             # A heartbeat may have succeeded during the last try.
-            if proofs >= PROOFS and time.monotonic() - self._succeeded >= self._timing.unanswered:
+            if proofs >= PROOFS and self.seconds_silent >= self._timing.unanswered:
                 raise CannotRecover(
                     f"The database has answered this worker for {silent:.0f} s no more, but it answers other "
                     "processes. The worker ends, so that its service manager starts it again."

@@ -3,7 +3,7 @@
 import argparse
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,13 +13,20 @@ from workers.confinement.isolation.users import UidRange
 from workers.confinement.sandbox.levels import allowed_levels
 from workers.node.disk import min_free_bytes
 from workers.runner.environment import Environment
+from workers.supervise.attempt.memory import in_memory_bytes
+from workers.supervise.attempt.packages import build_limits
+from workers.supervise.limits.limits import TaskLimits
+from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.pool.launcher import RUNNER
 from workers.supervise.timing import Timing
+from workers.system import compile_cache
 
 MODULE_VARIABLE = "TRAINYARD_RUNNER_MODULE"
 """Module to run as the runner. Tests set a fake runner, or one that dies at a given point."""
 FORK_VARIABLE = "TRAINYARD_FORK_RUNNERS"
 """`0` starts each runner as a new interpreter, in case a library does not survive a fork."""
+CHECKPOINT_VARIABLE = "TRAINYARD_CHECKPOINT_SECONDS"
+"""The runner reads it."""
 STANDBY_VARIABLE = "TRAINYARD_STANDBY"
 """Number of standby runners, each for another environment; `0` for none."""
 
@@ -55,6 +62,8 @@ class NodeSettings:
     """The levels of sandbox that it tries."""
     check: bool = False
     """Only print how runners would be isolated."""
+    status_address: str | None = None
+    """The address of probes and metrics; None: that of the environment, if it has one."""
 
     @property
     def host(self) -> str:
@@ -76,6 +85,7 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     parser.add_argument(
         "--check", action="store_true", help="only print how runners are isolated; 1 if they are not"
     )
+    parser.add_argument("--status-address", metavar="HOST:PORT", help="address of probes and metrics")
     options = parser.parse_args(arguments)
     forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
     standbys = _count(parser, STANDBY_VARIABLE, 1)
@@ -85,13 +95,17 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     try:
         uids = UidRange.read(os.environ)
         levels = allowed_levels()
+        timing = Timing.from_environment()
+        _check_variables(os.environ)
     except ValueError as error:
         parser.error(str(error))
     return NodeSettings(
         home=home,
+        timing=timing,
         runner_uids=uids,
         sandbox_levels=levels,
         check=options.check,
+        status_address=options.status_address,
         pool=options.pool,
         slots=options.slots,
         name=options.name,
@@ -99,6 +113,26 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         forks=forks,
         standbys=standbys,
     )
+
+
+def _check_variables(environment: Mapping[str, str]) -> None:
+    """Check the variables that are read again where they are used: a wrong one would fail each run.
+
+    Raises:
+        ValueError: one is not valid.
+    """
+    compile_cache.limit_bytes(environment)
+    in_memory_bytes(environment)
+    build_limits(0, environment)
+    TaskLimits.from_environment(environment)
+    SandboxLimits.from_environment(environment)
+    text = environment.get(CHECKPOINT_VARIABLE) or "1"
+    try:
+        is_valid = 0 <= float(text) < float("inf")
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ValueError(f"{CHECKPOINT_VARIABLE}={text!r}: give a number of seconds, such as 1")
 
 
 def _count(parser: argparse.ArgumentParser, variable: str, default: int) -> int:

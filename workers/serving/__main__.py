@@ -5,11 +5,14 @@ import dataclasses
 import faulthandler
 import importlib
 import logging
+import os
 import signal
 import sys
 
 import uvloop
 
+from jobs.logs.foreign_output import capture, speak_json
+from jobs.logs.lines import configure_process
 from jobs.private_files import restrict_new_files
 from jobs.removed_settings import warn_of_removed
 from workers.serving.claimed_home import claim_home
@@ -23,10 +26,11 @@ logger = logging.getLogger("trainyard.serving")
 def main() -> int:
     """Run until a signal; return the exit status."""
     restrict_new_files()
+    speak_json("serving")
     settings = parse(sys.argv[1:])
+    configure_process("serving", os.environ)
     # The supervisor asks a server that does not answer for its stacks before it kills it.
-    faulthandler.register(signal.SIGUSR2, all_threads=True)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    faulthandler.register(signal.SIGUSR2, file=capture("serving") or sys.stderr, all_threads=True)
     warn_of_removed()
     # It logs a line for each request to the dashboard.
     logging.getLogger("httpx2").setLevel(logging.WARNING)

@@ -6,6 +6,9 @@ import time
 import typing
 from collections.abc import Awaitable, Callable, Sequence
 
+import structlog
+
+from jobs.logs.request_ids import request_id
 from jobs.spec.signature import Signature
 from workers.model_process.errors import NotFound, ServingError
 from workers.serving.access import Access
@@ -15,6 +18,7 @@ from workers.serving.bodies.memory import BodyMemory
 from workers.serving.counting import RequestCounter
 from workers.serving.hosts import check_host
 from workers.serving.metrics import Metrics
+from workers.serving.operator_routes import OperatorRoutes
 from workers.serving.protocols.protocol import (
     AnsweringVersion,
     Call,
@@ -27,6 +31,7 @@ from workers.serving.protocols.table import PROTOCOLS
 from workers.serving.protocols.target import Target, not_found
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.request_log import RequestLog
 from workers.serving.response import JSON, TEXT, Response, Send, error_response, json_error
 from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
@@ -34,6 +39,7 @@ from workers.serving.versions.version import LoadedVersion
 
 logger = logging.getLogger("trainyard.serving")
 
+HEADER = b"x-request-id"
 METRICS_PATH = "/monitoring/prometheus/metrics"
 
 
@@ -42,6 +48,9 @@ class Authenticator(typing.Protocol):
 
     async def check(self, request: Request) -> Access:
         """Return the request's access. Raises a `ServingError` if it has none."""
+
+    async def check_scrape(self, request: Request) -> None:
+        """Check that the request may read metrics. Raises a `ServingError` if it may not."""
 
     async def reaches(self, request: Request, model: str) -> bool:
         """Return whether the request may ask a model."""
@@ -62,6 +71,7 @@ class ServingApp:
         bodies: parses and encodes bodies.
         hosts: the host names that requests may have; None for any.
         protocols: those that are served.
+        request_log: gets the requests; None for none.
     """
 
     def __init__(
@@ -74,6 +84,7 @@ class ServingApp:
         bodies: BodyCodec,
         hosts: tuple[str, ...] | None = None,
         protocols: Sequence[Protocol] = PROTOCOLS,
+        request_log: RequestLog | None = None,
     ) -> None:
         self._catalog, self._limits, self._metrics = catalog, limits, metrics
         self._counter = RequestCounter(catalog, metrics, traffic)
@@ -81,10 +92,17 @@ class ServingApp:
         self._authenticator, self._bodies, self._hosts = authenticator, bodies, hosts
         predictions_by_name(protocols)  # raises an error now, and not in the first large body's worker
         self._protocols = protocols
+        check_scrape = None if authenticator is None else authenticator.check_scrape
+        self._operator = OperatorRoutes(catalog, metrics, check_scrape)
+        self._request_log = request_log or RequestLog(0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request (the ASGI entry point)."""
         request = Request(scope, receive)
+        sent_id = request.header(HEADER)
+        number = request_id(sent_id)
+        # Of this request's task, so that each of its lines has the id.
+        structlog.contextvars.bind_contextvars(request=number)
         protocol = protocol_of(request.path, self._protocols)
         try:
             response = await self._answer(request, protocol)
@@ -99,12 +117,17 @@ class ServingApp:
         if request.access is not None and request.access.warning is not None:
             warning = f'299 - "{request.access.warning}"'.encode("latin-1", "replace")
             response.headers = [*(response.headers or JSON), (b"warning", warning)]
+        if sent_id is not None:
+            response.headers = [*(response.headers or JSON), (HEADER, number.encode())]
         await response.send(send)
+        self._request_log.write(request, response.status, time.monotonic() - request.arrived)
 
     async def _answer(self, request: Request, protocol: Protocol | None) -> Response:
         path = request.path
-        if self._hosts is not None:
+        if self._hosts is not None and not self._operator.is_open(path):
             check_host(request, self._hosts)
+        if self._operator.owns(path):
+            return await self._operator.answer(request)
         if self._authenticator is not None and (protocol is None or path not in protocol.open_paths):
             request.access = await self._authenticator.check(request)
         if protocol is None:

@@ -25,13 +25,17 @@ class Request:
     """One HTTP request. Times are monotonic, in seconds.
 
     Attributes:
+        address: the client's.
         version: the version that was chosen to answer; 0 until then.
         access: the access that its token gives; None if no token is needed.
         http: the version of HTTP, such as `1.1`.
         held: how many bytes of its body `BodyMemory` counts.
     """
 
-    __slots__ = ("_receive", "access", "arrived", "headers", "held", "http", "method", "path", "version")
+    __slots__ = (
+        *("_receive", "access", "address", "arrived", "headers", "held", "http", "method", "path"),
+        "version",
+    )
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.arrived = time.monotonic()
@@ -43,6 +47,7 @@ class Request:
         # Undecoded: a %2F or %3A inside a model name must not count as a separator
         self.path: str = scope["raw_path"].decode("ascii", "replace")
         self.headers: Headers = scope["headers"]
+        self.address: str = (scope.get("client") or ("",))[0]
         self._receive = receive
 
     def header(self, name: bytes) -> str | None:

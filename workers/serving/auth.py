@@ -84,6 +84,14 @@ class TokenAuthenticator:
         """
         return _checked(await self._caller(_token_of(request), _CACHE_SECONDS))
 
+    async def check_scrape(self, request: Request) -> None:
+        """Check that a request's token may read metrics. Raises like `check`."""
+        access = (await self._caller(_token_of(request), _CACHE_SECONDS)).access
+        if access.is_expired:
+            raise Unauthenticated("The token is not valid")
+        if not access.metrics:
+            raise Forbidden("The token lacks the scope metrics")
+
     async def reaches(self, request: Request, model: str) -> bool:
         """Return whether a request's token reaches an endpoint. Raises like `check`."""
         token = _token_of(request)

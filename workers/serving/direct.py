@@ -39,7 +39,11 @@ from workers.serving.versions.batcher import Outputs, WorkItem
 logger = logging.getLogger("trainyard.serving")
 
 # These change how a request is read, or how long it may take.
-_UNUSUAL = {b"content-encoding", b"expect", b"transfer-encoding", b"upgrade", b"x-request-timeout-ms"}
+_UNUSUAL = {
+    *(b"content-encoding", b"expect", b"transfer-encoding", b"upgrade", b"x-request-timeout-ms"),
+    # Each request has another one, which is sent back.
+    b"x-request-id",
+}
 
 
 class Caller(NamedTuple):

@@ -13,6 +13,7 @@ from workers.serving.asgi import Request
 from workers.serving.direct import Caller, DirectPrediction, DirectPredictions
 from workers.serving.http import HttpProtocol
 from workers.serving.repeated_heads import BodyPlace, RepeatedHead, head_of
+from workers.serving.request_log import RequestLog
 from workers.serving.response import JSON, Headers, Response
 
 _CLOSE = (b"connection", b"close")
@@ -22,6 +23,7 @@ class DirectHttpProtocol(HttpProtocol):
     """Answers a repeated request for a prediction directly; leaves all others to its base class."""
 
     predictions: ClassVar[DirectPredictions | None] = None
+    request_log: ClassVar[RequestLog | None] = None
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -144,6 +146,9 @@ class DirectHttpProtocol(HttpProtocol):
         if _CLOSE in headers:
             self.transport.close()
         self.on_response_complete()
+        if self.request_log is not None and self.request_log.is_on and self._known is not None:
+            request = self._known[1].request
+            self.request_log.write(request, response.status, time.monotonic() - self._began)
         if ahead and not self.transport.is_closing():
             self.data_received(ahead)
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from workers.model_process.errors import Unavailable
+from workers.serving.options import UnreadyWhen
 from workers.serving.releases.dashboard import CredentialRefused
-from workers.serving.settings import UnreadyWhen
 
 logger = logging.getLogger("trainyard.serving")
 

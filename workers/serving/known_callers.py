@@ -29,6 +29,7 @@ class SavedCaller(Frozen):
     expires: float | None
     warning: str | None
     confirmed: float
+    metrics: bool = False
 
 
 class SavedCallers(Frozen):
@@ -133,6 +134,7 @@ class KnownCallers:
                 expires=one.access.expires,
                 warning=one.access.warning,
                 confirmed=clock - (now - one.confirmed),
+                metrics=one.access.metrics,
             )
             for digest, one in self._callers.items()
         }
@@ -170,7 +172,12 @@ def _read(path: Path) -> dict[str, Caller]:
     now, clock = time.monotonic(), time.time()
     return {
         digest: Caller(
-            Access(None if one.endpoints is None else frozenset(one.endpoints), one.expires, one.warning),
+            Access(
+                None if one.endpoints is None else frozenset(one.endpoints),
+                one.expires,
+                one.warning,
+                one.metrics,
+            ),
             # A clock that was set back makes no answer older than it is.
             confirmed=now - max(0.0, clock - one.confirmed),
             used=now,

@@ -33,6 +33,8 @@ from workers.serving.releases.endpoint import Endpoint
 from workers.serving.releases.polling import Reporter, poll_releases
 from workers.serving.releases.state import StateFile
 from workers.serving.releases.verification import ReleaseVerifier
+from workers.serving.request_log import RequestLog
+from workers.serving.server_gauges import add_server_gauges
 from workers.serving.settings import Settings
 from workers.serving.traffic import Traffic, next_run
 from workers.serving.versions.artifacts import Artifacts
@@ -93,11 +95,20 @@ class Router:
             check_health=self._health.check,
         )
         self._add_gauges(metrics)
+        add_server_gauges(metrics, home, self._health)
         authenticator = self._authenticator
         self._body_workers = BodyWorkers(limits.body_workers)
+        self.request_log = RequestLog(settings.access_log)
         bodies = BodyCodec(self._body_workers)
         self.app = ServingApp(
-            self._catalog, metrics, self._traffic, limits, authenticator, bodies, settings.hosts
+            self._catalog,
+            metrics,
+            self._traffic,
+            limits,
+            authenticator,
+            bodies,
+            settings.hosts,
+            request_log=self.request_log,
         )
         counter = RequestCounter(self._catalog, metrics, self._traffic)
         self.predictions = DirectPredictions(
@@ -247,6 +258,7 @@ async def serve(settings: Settings, command: ChildCommand, child_starter: ChildS
     sandboxes = Sandboxes(in_sandboxes)
     router = Router(settings, child_starter, sandboxes)
     protocol.predictions = router.predictions
+    protocol.request_log = router.request_log
     config = uvicorn.Config(
         router.app,
         lifespan="off",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from math import inf, nan
 from typing import Self
 
 from jobs.messages.lease import LEASE_SECONDS
@@ -93,15 +94,26 @@ class Timing:
         """Read `TRAINYARD_NODE_<FIELD>` for each field that is set.
 
         Raises:
-            ValueError: a value is not a number, or its field is fixed.
+            ValueError: a value is no positive number, or its field is fixed.
         """
         for name in FIXED:
             if environment.get(variable := PREFIX + name.upper()):
                 raise ValueError(f"{variable} cannot be set: remove it. All leases last {LEASE_SECONDS:g} s.")
         texts = {field.name: environment.get(PREFIX + field.name.upper()) for field in fields(cls)}
-        return cls(**{name: float(text) for name, text in texts.items() if text})
+        return cls(**{name: _seconds(name, text) for name, text in texts.items() if text})
 
     @property
     def lease_validity(self) -> float:
         """Seconds after a renewal request during which the worker safely holds the attempt."""
         return self.lease - self.lease_margin
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = nan
+    # Not a negative one, nor one that is no number: a loop would not pause.
+    if not 0 <= seconds < inf:
+        raise ValueError(f"{PREFIX}{name.upper()}={text!r}: give a number of seconds, such as 5")
+    return seconds

@@ -28,8 +28,15 @@ class CachedProgram(NamedTuple):
 
 
 def limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the total size that all caches for a home's runners may have."""
-    return int(environment.get(LIMIT_VARIABLE) or DEFAULT_LIMIT)
+    """Return the total size that all caches for a home's runners may have.
+
+    Raises:
+        ValueError: it is not a whole number.
+    """
+    text = environment.get(LIMIT_VARIABLE) or str(DEFAULT_LIMIT)
+    if not text.isdecimal():
+        raise ValueError(f"{LIMIT_VARIABLE}={text!r}: give a number of bytes, such as {DEFAULT_LIMIT}")
+    return int(text)
 
 
 def evict(caches: Path, limit: int, *, unused_seconds: float = UNUSED_SECONDS) -> None:

@@ -19,8 +19,10 @@ from jobs.spec.problems import Problem
 PREFIX = "ty_"
 SECRET_BYTES = 32
 SHOWN = len(PREFIX) + 6
-SCOPES = ("read", "write", "approve", "predict", "serve", "admin", "worker")
-ADMIN_SCOPES = frozenset({"admin", "worker"})
+SCOPES = ("read", "write", "approve", "predict", "serve", "admin", "worker", "metrics")
+METRICS_SCOPE = "metrics"
+"""The scope of monitors, which read figures of the whole installation and nothing else."""
+ADMIN_SCOPES = frozenset({"admin", "worker", METRICS_SCOPE})
 UNAVAILABLE_SCOPES = frozenset({"worker"})
 """Scopes that cannot be given yet, since no request needs them."""
 SERVER_SCOPE = "serve"

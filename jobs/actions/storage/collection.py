@@ -16,16 +16,17 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from itertools import batched
 from pathlib import Path
 from threading import Event, Thread
 
-from django.db import connections, transaction
+from django.db import DatabaseError, InterfaceError, connections, transaction
 
 from jobs import clock
-from jobs.actions import leases
+from jobs.actions import leases, totals
 from jobs.actions.audit import audit
 from jobs.actions.storage import checkpoint_copies, purge
 from jobs.errors import NotOwned, StaleFence
@@ -91,6 +92,10 @@ def collect(*, dry_run: bool = False, stop: Event | None = None) -> Collected | 
     except StaleFence as error:
         log.warning("%s", error)
         return None
+    except Exception:
+        with suppress(DatabaseError, InterfaceError), transaction.atomic():
+            totals.add(totals.COLLECTIONS, {"failed": 1})
+        raise
     finally:
         leases.release(LEASE, holder)
 
@@ -219,9 +224,12 @@ class _Run:
 
     def _audit(self) -> None:
         done = {name: count for name, count in asdict(self.found).items() if count}
-        if done.keys() - {"waiting", "waiting_bytes"}:
-            with transaction.atomic():
+        with transaction.atomic():
+            if done.keys() - {"waiting", "waiting_bytes"}:
                 audit.record("storage.collect", "storage", by=None, **done)
+            totals.add(totals.COLLECTIONS, {"completed": 1})
+            totals.add(totals.COLLECTED_FILES, {"": self.found.files + self.found.checkpoints})
+            totals.add(totals.COLLECTED_BYTES, {"": self.found.bytes + self.found.checkpoint_bytes})
 
 
 def _without_row(entries: Iterable[StoreEntry]) -> list[StoreEntry]:

@@ -53,9 +53,10 @@ class ServedOut(Answer):
 class AccessOut(Answer):
     """The endpoints that a caller of prediction servers may ask."""
 
-    endpoints: list[str]
+    endpoints: list[str] | None = Field(description="null: the token is for metrics alone.")
     expires: Time | None = Field(description="When this ends; null: when the credentials are revoked.")
     warning: str | None = Field(description="Why the token must be replaced; null: it need not.")
+    metrics: bool = Field(description="Whether the caller may read the metrics of prediction servers.")
 
 
 class KnownAccessOut(Answer):
@@ -65,6 +66,7 @@ class KnownAccessOut(Answer):
     endpoints: list[str] | None = Field(description="null: the token is not for predictions.")
     expires: Time | None = Field(description="When this ends; null: when the token is revoked.")
     warning: str | None = Field(description="Why the token must be replaced; null: it need not.")
+    metrics: bool = Field(description="Whether the token may read the metrics of prediction servers.")
 
 
 class KnownAccessesOut(Answer):

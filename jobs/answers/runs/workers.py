@@ -59,6 +59,9 @@ class WorkerInfoOut(TypedDict, total=False):
     memory_used: int
     consumer: ConsumerOut
     runners: int
+    event_lag_seconds: Annotated[
+        float, Field(description="The age of the oldest event of its runs that is not recorded yet.")
+    ]
     no_space: str
     isolation: IsolationOut
     sandbox: Annotated[

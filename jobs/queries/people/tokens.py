@@ -144,7 +144,9 @@ def known_access(digests: Collection[str]) -> list[KnownAccessOut]:
         try:
             given = _access(names[token.user_id], token)
         except Forbidden:
-            known.append(KnownAccessOut(digest=token.digest, endpoints=None, expires=None, warning=None))
+            known.append(
+                KnownAccessOut(digest=token.digest, endpoints=None, expires=None, warning=None, metrics=False)
+            )
         else:
             known.append(KnownAccessOut(digest=token.digest, **given.model_dump()))
     return known
@@ -152,13 +154,21 @@ def known_access(digests: Collection[str]) -> list[KnownAccessOut]:
 
 def _access(names: list[str], token: ApiToken | None) -> AccessOut:
     if token is None:
-        return AccessOut(endpoints=names, expires=None, warning=None)
+        return AccessOut(endpoints=names, expires=None, warning=None, metrics=False)
     expires, warning = token.expires, None
+    metrics = reads_metrics(token)
     if "predict" not in token.scopes:
         until = token.predicts_until
         if until is None or until <= clock.estimate():
+            if metrics:
+                return AccessOut(endpoints=None, expires=expires, warning=None, metrics=True)
             raise Forbidden("The token lacks the scope predict.", code="scope_missing")
         expires = min(until, expires or until)
         warning = f"this token asks for predictions until {until:%Y-%m-%d}: use one with the scope predict"
     served = names if token.endpoints is None else [name for name in names if name in token.endpoints]
-    return AccessOut(endpoints=served, expires=expires, warning=warning)
+    return AccessOut(endpoints=served, expires=expires, warning=warning, metrics=metrics)
+
+
+def reads_metrics(token: ApiToken) -> bool:
+    """Return whether a token may read metrics. The rights of its owner may have ended since it was made."""
+    return "metrics" in token.scopes and (token.user.is_superuser or token.user.is_service)

@@ -71,7 +71,7 @@ def _newest_releases(user: User, after: int | None) -> tuple[int, list[dict[str,
     return sequence, [record.body for record in records]
 
 
-@router.get("/serving/access", response=AccessOut, auth=needs("predict"))
+@router.get("/serving/access", response=AccessOut, auth=needs("predict", "metrics"))
 def get_serving_access(request: HttpRequest) -> AccessOut:
     """Return the endpoints that the caller may ask for predictions. Prediction servers ask with its token."""
     who = caller(request)

@@ -18,6 +18,7 @@ SCOPE_HELP = {
     "approve": "decide promotion requests",
     "predict": "ask the prediction server",
     "admin": "manage users and workers, read the audit log",
+    "metrics": "read the metrics of all parts, for a monitor such as Prometheus",
 }
 
 

@@ -1,9 +1,15 @@
 import signal
 import threading
+from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
 from jobs.errors import ForeignInstallation
+from jobs.logs.foreign_output import capture
+from jobs.logs.lines import begin_part
+from jobs.monitoring.exposition import Exposition
+from jobs.monitoring.scheduler import SchedulerState
+from jobs.monitoring.status import OPTION_HELP, BadStatusAddress, start_listener
 from jobs.queries.compatibility import Incompatible
 from jobs.scheduler import run
 
@@ -12,11 +18,18 @@ class Command(BaseCommand):
     help = "Assigns queued jobs to free slots and reaps lost ones. Of several, a lease elects one."
     requires_system_checks: list[str] = []
 
-    def handle(self, **_: object) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--status-address", metavar="HOST:PORT", help=OPTION_HELP)
+
+    def handle(self, *, status_address: str | None, **_: object) -> None:
+        begin_part("scheduler")
+        capture("scheduler")
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
+        state = SchedulerState()
         try:
-            run(stop)
-        except (Incompatible, ForeignInstallation) as error:
+            start_listener(status_address, state.checks, lambda: Exposition(state.families))
+            run(stop, state)
+        except (Incompatible, ForeignInstallation, BadStatusAddress) as error:
             raise CommandError(str(error)) from error

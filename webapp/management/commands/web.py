@@ -31,6 +31,7 @@ class Command(BaseCommand):
                 lines = prepare(home, url, self.stdout.write)
             except OpsError as error:
                 raise CommandError(str(error)) from error
+            # In JSON logs, the secrets of login links are masked: the command `adduser` prints a new link.
             for line in lines:
                 self.stdout.write(line)
         listener.set_inheritable(True)

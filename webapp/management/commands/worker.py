@@ -2,6 +2,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand
 
+from jobs.monitoring.status import OPTION_HELP
 from webapp.ops.parts import exec_command, worker_argv
 
 
@@ -22,5 +23,10 @@ class Command(BaseCommand):
             help="only print how runners are isolated, exit status 1 if they are not, and the sandboxes",
         )
 
-    def handle(self, *, pool: str, slots: int | None, check: bool, **_: object) -> None:
-        exec_command(worker_argv(pool, slots, check=check))
+        parser.add_argument("--status-address", metavar="HOST:PORT", help=OPTION_HELP)
+
+    def handle(
+        self, *, pool: str, slots: int | None, check: bool, status_address: str | None, **_: object
+    ) -> None:
+        status = () if status_address is None else ("--status-address", status_address)
+        exec_command((*worker_argv(pool, slots, check=check), *status))

@@ -199,4 +199,10 @@ def _detail(answer: httpx2.Response) -> str:
 def _access(body: dict[str, Any]) -> Access:
     ends, endpoints = body["expires"], body["endpoints"]
     expires = None if ends is None else datetime.fromisoformat(ends).timestamp()
-    return Access(None if endpoints is None else frozenset(endpoints), expires, body["warning"])
+    return Access(
+        None if endpoints is None else frozenset(endpoints),
+        expires,
+        body["warning"],
+        # A dashboard of an earlier version does not send it.
+        bool(body.get("metrics", False)),
+    )

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from structlog.contextvars import bind_contextvars
+
 from jobs.messages.events import Warned
 from jobs.messages.task import OwnCode, Task
 from jobs.states import Desired, Outcome
@@ -42,6 +44,7 @@ class AttemptSupervisor:
         )
         self._packages: Installed | None = None
         self._uploads: CheckpointUploads | None = None
+        self._recorder: EventRecorder | None = None
 
     @property
     def ended(self) -> bool:
@@ -60,6 +63,10 @@ class AttemptSupervisor:
         """Have the runner write a checkpoint and yield, because the node shuts down."""
         self._stop_request.drain()
 
+    def event_lag(self) -> float:
+        """Return for how long its oldest event waits that is not in the database, in seconds."""
+        return 0.0 if self._recorder is None else self._recorder.lag()
+
     def end(self, ending: AttemptEnd) -> None:
         """End the run now; the first ending wins."""
         if not self._ending.done():
@@ -67,6 +74,8 @@ class AttemptSupervisor:
 
     async def run(self) -> None:
         """Prepare the task, run it, write all events and the end, and delete the attempt's folder."""
+        # Of this task, and those that it creates.
+        bind_contextvars(job=self.assignment.job, attempt=self.assignment.attempt)
         folder = self._node.attempts / str(self.assignment.attempt)
         try:
             ending = await self._run_in(folder)
@@ -110,6 +119,7 @@ class AttemptSupervisor:
         validator = EventValidator(attempt, work, checkpoints, node.checkpoints, node.repository)
         quotas = QuotaWatch(attempt, node.repository, node.timing, self.end)
         recorder = EventRecorder(attempt, spool, node.repository, validator, node.timing, quotas)
+        self._recorder = recorder
         recording = asyncio.create_task(recorder.run())
         recording.add_done_callback(self._on_recorded)
         sharing = asyncio.create_task(quotas.follow_events())

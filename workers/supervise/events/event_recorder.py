@@ -69,6 +69,7 @@ class EventRecorder:
         self._closing = asyncio.Event()
         # The position in the spool up to which the database has all events.
         self.acknowledged = 0
+        self._waiting_since: float | None = None
         self.notify_runner: Callable[[Recorded], None] | None = None
         """Sends the runner the names of its recorded checkpoints; None while there is no runner."""
         self.on_checkpoints: Callable[[Sequence[CheckpointCommitted]], None] | None = None
@@ -87,10 +88,16 @@ class EventRecorder:
         """
         position = self._spool.size
         self._spool.append(line)
+        if self._waiting_since is None:
+            self._waiting_since = time.monotonic()
         # Only as much as one batch: during an outage of the database, the spool may exceed the memory.
         if event is not None and position - self.acknowledged < BATCH_BYTES:
             self._validated[position] = event
         self._more.set()
+
+    def lag(self) -> float:
+        """Return for how long the oldest event waits that is not in the database; 0 without one."""
+        return 0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
 
     def close(self) -> None:
         """Accept no more events: `run` returns once all are in the database."""
@@ -124,10 +131,13 @@ class EventRecorder:
         return True
 
     async def _record_next(self) -> None:
+        began = time.monotonic()
         batch = self._spool.read(self.acknowledged)
         events, stored = await self._validator.validate(self._events_of(batch))
         await self._record_until_acknowledged(events, batch.end, stored)
         size, self.acknowledged = batch.end - self.acknowledged, batch.end
+        # Those that are left came after the batch was read.
+        self._waiting_since = None if batch.end == self._spool.size else began
         # A full disk is noticed by the next append.
         with contextlib.suppress(OSError):
             self._spool.discard(batch.end)

@@ -1,0 +1,142 @@
+"""Turns the output of libraries, child processes and the interpreter into JSON lines.
+
+XLA, a broker, a fork server or a crashed interpreter write text to standard error. A program that reads the
+log of a part gets one JSON object for each line of it.
+"""
+
+import contextlib
+import io
+import json
+import logging
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TextIO
+
+from jobs.logs.lines import MAX_VALUE, wants_json
+from jobs.logs.masking import mask
+
+_LEVELS = (
+    ("error", re.compile(r"\b(?:ERROR|CRITICAL|FATAL|Traceback|Error:)|^E\d{4} |^F\d{4} ")),
+    ("warning", re.compile(r"\bWARN(?:ING)?\b|Warning:|^W\d{4} ")),
+)
+_MAX_LINE = 64 * 2**10
+
+
+def json_line(text: str, part: str) -> str:
+    """Return a line of a part's output as JSON. One that is JSON already only gets the part's name."""
+    if text.startswith("{"):
+        with contextlib.suppress(ValueError):
+            fields = json.loads(text)
+            if isinstance(fields, dict) and "event" in fields:
+                return json.dumps({**fields, "part": part}, ensure_ascii=False)
+    return message_line(text, next((name for name, words in _LEVELS if words.search(text)), "info"), part)
+
+
+def message_line(text: str, level: str, part: str, logger: str = "output") -> str:
+    """Return a message as a JSON line, without secrets."""
+    shown = mask(text)
+    if len(shown) > MAX_VALUE:
+        shown = f"{shown[:MAX_VALUE]}… ({len(shown):,} characters)"
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    fields = {"event": shown, "level": level, "logger": logger, "timestamp": now, "part": part}
+    return json.dumps(fields, ensure_ascii=False)
+
+
+class JsonLines(io.TextIOBase):
+    """A text stream that writes each line to another one as JSON."""
+
+    def __init__(self, stream: TextIO, part: str) -> None:
+        self._stream, self._part = stream, part
+        self._rest = ""
+
+    def writable(self) -> bool:
+        """Return that it can be written."""
+        return True
+
+    def fileno(self) -> int:
+        """Return the descriptor of the other stream."""
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        """Write the lines that are complete."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            if line.strip():
+                self._stream.write(f"{json_line(line, self._part)}\n")
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the other stream. A line that is incomplete waits for its end."""
+        self._stream.flush()
+
+    def finish(self) -> None:
+        """Write the last line, if it has no end."""
+        if self._rest:
+            self.write("\n")
+        self.flush()
+
+
+def speak_json(part: str, *, also_output: bool = False) -> None:
+    """Write messages on standard error as JSON lines, if the log is JSON.
+
+    A program that this one executes is not concerned, since its descriptors stay the same.
+
+    Args:
+        part: the name of the part.
+        also_output: whether messages on standard output are lines of the log too.
+    """
+    if not wants_json(os.environ) or isinstance(sys.stderr, JsonLines):
+        return
+    sys.stderr = JsonLines(sys.stderr, part)
+    if also_output:
+        sys.stdout = JsonLines(sys.stdout, part)
+
+
+def capture(part: str) -> TextIO | None:
+    """Read all that this process and its children write to standard output and error, if the log is JSON.
+
+    Own log lines go to the former standard error directly, so they are neither read again nor lost when the
+    process ends. The thread that reads waits for output and has nothing to do without any.
+
+    Returns:
+        The former standard error, for stacks of a process that hangs; None if nothing is captured.
+    """
+    if not wants_json(os.environ):
+        return None
+    sys.stdout.flush()
+    sys.stderr.flush()
+    former = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1)
+    reading, writing = os.pipe()
+    os.dup2(writing, 1)
+    os.dup2(writing, 2)
+    os.close(writing)
+    sys.stderr = JsonLines(former, part)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
+            handler.setStream(former)
+    threading.Thread(
+        target=_forward, args=(reading, former.write, part), name="foreign-output", daemon=True
+    ).start()
+    return former
+
+
+def _forward(reading: int, write: Callable[[str], object], part: str) -> None:
+    rest = b""
+    while chunk := os.read(reading, _MAX_LINE):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) >= _MAX_LINE:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            _write_line(line, write, part)
+    _write_line(rest, write, part)
+
+
+def _write_line(line: bytes, write: Callable[[str], object], part: str) -> None:
+    if text := line.decode("utf-8", "replace").strip():
+        # A reader that is gone must not end the thread: writers would then wait for room in the pipe.
+        with contextlib.suppress(OSError, ValueError):
+            write(f"{json_line(text, part)}\n")
