@@ -11,8 +11,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from jobs import private_files, program
 from jobs.atomic_files import create_once
-from jobs.secret_keys import BadKeyFile, SecretKeys, parse
 from jobs.logs.masking import mask
+from jobs.secret_keys import BadKeyFile, SecretKeys, parse
 from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
 
@@ -39,7 +39,7 @@ def _private(check: Callable[[Path], object], path: Path, name: str) -> Path:
     try:
         check(path)
     except private_files.NotPrivate as error:
-        raise ImproperlyConfigured(str(error)) from error
+        raise ImproperlyConfigured(f"{name}: {error}") from error
     except OSError as error:
         raise ImproperlyConfigured(f"{name}: {path} cannot be used: {error.strerror or error}") from error
     return path
