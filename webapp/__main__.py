@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from jobs import program
+from jobs import known_variables, program
 from webapp.ops.home import Home
 
 PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_SECRET_KEY_FILE")
@@ -23,6 +23,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"] or (sys.argv[1:] == ["version"] and not _has_home()):
         sys.stdout.write(f"{program.program_version()}\n")
         return
+    known_variables.settle_or_exit()
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     if sys.argv[1:2] and sys.argv[1] in KEYLESS_COMMANDS:

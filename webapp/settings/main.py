@@ -11,6 +11,7 @@ from transport.admission import LOOPBACK
 from webapp.settings import env
 from webapp.settings.logs import logging_settings
 
+env.settle_variables()
 BASE_DIR = program.ROOT
 HOME = env.home()
 SECRET_KEY = env.secret_key(HOME)

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 import django
 
-from jobs import program
+from jobs import known_variables, program
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a node until a signal ends it."""
+    known_variables.settle_or_exit()
     gc.disable()  # until the apps are loaded: the last of them enables it
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     os.environ[program.KEYLESS_VARIABLE] = "1"

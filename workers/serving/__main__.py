@@ -10,6 +10,7 @@ import sys
 
 import uvloop
 
+from jobs import known_variables
 from jobs.private_files import restrict_new_files
 from jobs.removed_settings import warn_of_removed
 from workers.serving.claimed_home import claim_home
@@ -22,6 +23,7 @@ logger = logging.getLogger("trainyard.serving")
 
 def main() -> int:
     """Run until a signal; return the exit status."""
+    known_variables.settle_or_exit()
     restrict_new_files()
     settings = parse(sys.argv[1:])
     # The supervisor asks a server that does not answer for its stacks before it kills it.

@@ -181,7 +181,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
 
     def add(name: str, kind: Callable[[str], object], help_: str, default: object = None) -> None:
         variable = f"TRAINYARD_SERVING_{name.upper().replace('-', '_')}"
-        fallback = environment.get(variable, default)
+        fallback = environment.get(variable) or default
         required = fallback is None and help_.startswith("(required)")
         parser.add_argument(
             f"--{name}", type=kind, default=fallback, required=required, help=f"{help_} [{variable}]"
