@@ -62,7 +62,7 @@ OPERATOR: Mapping[str, str] = {
     "TRAINYARD_SERVING_URL": "web",
     "TRAINYARD_TOKEN": "chief",
 }
-"""What an operator may set, and the parts that read it. The rest is in `FAMILIES`."""
+"""Variables for operators, each with the parts that read it. The rest is in `FAMILIES`."""
 
 COMPOSE = (
     "TRAINYARD_DB_PASSWORD",
@@ -80,7 +80,7 @@ COMPOSE = (
     "TRAINYARD_COMPOSE_BACKUP_EVERY",
     "TRAINYARD_COMPOSE_BACKUPS_KEPT",
 )
-"""What only `docker-compose.yml` reads. It passes its whole file of variables to each container."""
+"""Variables that only `docker-compose.yml` reads. It passes its whole file of variables to each container."""
 
 INTERNAL = (
     "TRAINYARD_DEBUG",
@@ -92,15 +92,15 @@ INTERNAL = (
     "TRAINYARD_RUNNER_MODULE",
     "TRAINYARD_CHECKPOINT_SECONDS",
     "TRAINYARD_KILL_POINT",
-    # What scripts of users get.
+    # Scripts of users get these.
     "TRAINYARD_DATA",
     "TRAINYARD_OUTPUT",
     "TRAINYARD_SEED",
-    # What the release of a version and the set-up of a checkout read.
+    # For the release of a version and the set-up of a checkout.
     "TRAINYARD_SIGNING_KEY",
     "TRAINYARD_SETUP_LOCKED",
 )
-"""What one of our processes sets for another one, or a developer."""
+"""Variables that one of our processes sets for another one, or a developer."""
 
 TESTS = (
     "TRAINYARD_CHAOS",
@@ -125,7 +125,7 @@ TESTS = (
     "TRAINYARD_TEST_TABLES",
     "TRAINYARD_WRITE_CORE_SECONDS",
 )
-"""What the tests read. The parts that they start inherit them."""
+"""Variables of the tests. The parts that they start inherit them."""
 
 
 class UnknownVariable(Exception):
@@ -170,7 +170,7 @@ _ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 def settle(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Refuse unknown variables, and remove empty ones, so that empty means not set for whoever reads it.
+    """Refuse unknown variables, and remove empty ones, so that empty means not set everywhere.
 
     Raises:
         UnknownVariable: with a sentence for each of them.

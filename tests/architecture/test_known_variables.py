@@ -1,4 +1,4 @@
-"""The table of variables has every name that is in the tree, and no other; a page lists what operators set."""
+"""The table of variables has every name in the tree, and no other; a page lists what operators may set."""
 
 import dataclasses
 import re

@@ -68,7 +68,7 @@ def require_recent(folder: Path, every: timedelta) -> None:
 
 
 def _remove_left(folder: Path) -> None:
-    """Remove what a killed backup has left. One that is being written is locked."""
+    """Remove the files that killed backups have left. One that is being written is locked."""
     for partial in folder.glob(f".{PREFIX}*{SUFFIX}{PARTIAL}"):
         with suppress(OSError):
             descriptor = os.open(partial, os.O_RDWR)

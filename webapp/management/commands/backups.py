@@ -17,7 +17,7 @@ from webapp.ops.errors import OpsError
 class Command(BaseCommand):
     help = (
         "Writes a backup into a folder and deletes the oldest ones there. With --every it does so again and "
-        "again, with --check it only tells whether the newest one is recent."
+        "again, with --check it only checks that the newest one is recent."
     )
     requires_system_checks: list[str] = []
 
