@@ -57,30 +57,13 @@ def as_in_container(service: Mapping[str, Any], command: Sequence[str], volumes:
     granted = [f"+{name.lower()}" for name in service.get("cap_add", ())]
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    bounds = [
-        "setpriv",
-        "--no-new-privs",
-        "--inh-caps=-all",
-        f"--bounding-set={','.join(['-all', *granted])}",
-    ]
-    user = [] if service.get("user") == "0" else _becoming_user()
+    # At once: without capabilities it could not become another user.
+    user = [] if service.get("user") == "0" else [f"--reuid={UID}", f"--regid={UID}", "--clear-groups"]
+    bounds = f"--bounding-set={','.join(['-all', *granted])}"
+    confined = ["setpriv", "--no-new-privs", *user, "--inh-caps=-all", bounds]
     entrypoint = [word.replace("=trainyard", f"={UID}") for word in service.get("entrypoint", ())]
-    return [
-        "unshare",
-        "--mount",
-        "sh",
-        "-euc",
-        _opening(volumes),
-        "sh",
-        *bounds,
-        *user,
-        *entrypoint,
-        *command,
-    ]
-
-
-def _becoming_user() -> list[str]:
-    return ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all"]
+    view = ["unshare", "--mount", "sh", "-euc", _opening(volumes), "sh"]
+    return [*view, *confined, *entrypoint, *command]
 
 
 def _opening(volumes: Path) -> str:

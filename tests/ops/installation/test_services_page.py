@@ -121,7 +121,7 @@ def test_commands_of_systemd_name_units_that_exist(each: Command, checkout: Path
 
 def test_a_command_of_an_operator_runs_with_the_user_and_the_variables_of_the_units(checkout: Path) -> None:
     words = called(command(PAGE, "systemd-run --pty"), checkout)
-    start = words.index(".venv/bin/python")
+    start = words.index("/srv/trainyard/.venv/bin/python")
     assert {"--uid=trainyard", "EnvironmentFile=/etc/trainyard/trainyard.env"} <= set(words[:start])
     done = subprocess.run([sys.executable, *words[start + 1 : start + 3], "--help"], cwd=ROOT, check=False)
     assert done.returncode == 0
