@@ -97,8 +97,8 @@ def test_the_commands_of_all_services_run_and_end_on_sigterm(place: Place, tmp_p
         for name in place.ours:  # web first, as in `depends_on`: it migrates
             running[name] = place.start(name, tmp_path / f"{name}.log")
             if name == "web":
-                wait_for(lambda: answers(f"{web}/healthz") or ended(running, tmp_path), "web")
-        wait_for(lambda: answers(f"{web}/readyz") or ended(running, tmp_path), "scheduler and worker")
+                wait_for(lambda: is_up(f"{web}/healthz", running, tmp_path), "web")
+        wait_for(lambda: is_up(f"{web}/readyz", running, tmp_path), "scheduler and worker")
         wait_for(lambda: answers(f"http://127.0.0.1:{place.serving}/v2/health/live"), "serving")
         (backup,) = wait_for(lambda: list(place.backups.glob("trainyard-*.tar")), "a backup")
         assert backup.stat().st_mode & 0o777 == 0o600
@@ -117,10 +117,11 @@ def test_the_commands_of_all_services_run_and_end_on_sigterm(place: Place, tmp_p
             process.kill()
 
 
-def ended(running: dict[str, "subprocess.Popen[bytes]"], logs: Path) -> None:
-    """Fail with the output of a service that has ended by itself."""
+def is_up(url: str, running: dict[str, "subprocess.Popen[bytes]"], logs: Path) -> bool:
+    """Return whether a URL answers. A service that has ended by itself fails the test with its output."""
     for name, process in running.items():
         assert process.poll() is None, f"{name}: {(logs / f'{name}.log').read_text()}"
+    return answers(url)
 
 
 def process_user(pid: int) -> int:
