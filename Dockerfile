@@ -10,19 +10,21 @@ COPY . /srv/trainyard
 RUN chmod -R a+rX,go-w /srv/trainyard
 
 FROM python:3.13-slim
-# pg_dump and pg_restore are needed by `manage.py backup` and `restore`, bubblewrap by code of users.
+# `manage.py backup` and `restore` need pg_dump and pg_restore. Bubblewrap is left out: it refuses to start with the
+# capabilities of the worker, and containers may not make the namespaces that it needs without them.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends bubblewrap postgresql-client \
+ && apt-get install -y --no-install-recommends postgresql-client \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --create-home --home-dir /var/lib/trainyard trainyard \
- && install -d -o trainyard -g trainyard -m 0700 /data
+ && install -d -o trainyard -g trainyard -m 0700 /data /backups
 COPY --from=build /opt/trainyard /opt/trainyard
 COPY --from=build /srv/trainyard /srv/trainyard
 WORKDIR /srv/trainyard
 ENV PATH=/opt/trainyard/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    TRAINYARD_HOME=/data
+    TRAINYARD_HOME=/data \
+    TRAINYARD_SANDBOX_LEVELS=landlock,process
 USER trainyard
 VOLUME /data
 EXPOSE 8000 8501

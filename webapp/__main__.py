@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from jobs import program
+from jobs import known_variables, program
 from jobs.logs.foreign_output import JsonLines, speak_json
 from jobs.logs.start_errors import one_sentence
 from webapp.ops.home import Home
@@ -41,6 +41,7 @@ def main() -> None:
 
 
 def _run() -> None:
+    known_variables.settle_or_exit()
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     if sys.argv[1:2] and sys.argv[1] in KEYLESS_COMMANDS:

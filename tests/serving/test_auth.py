@@ -379,6 +379,11 @@ def test_a_list_of_proxies_may_be_empty() -> None:
     assert len(parse([*REQUIRED], {}).limits.trusted_proxies) == 2
 
 
+def test_an_empty_variable_is_one_that_is_not_set() -> None:
+    empty = ("MAX_BATCH", "TRUSTED_PROXIES", "UNREADY_WHEN", "TOKEN_GRACE_SECONDS", "OPEN", "FORK", "PORT")
+    assert parse(REQUIRED, {f"TRAINYARD_SERVING_{name}": "" for name in empty}) == parse(REQUIRED, {})
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from jobs import known_variables
 from jobs.logs.foreign_output import capture
 from jobs.logs.lines import begin_part
 from jobs.logs.start_errors import one_sentence
@@ -37,6 +38,7 @@ MAX_MESSAGE_BYTES = 64 * 2**10
 
 def main() -> None:
     """Serve the dashboard until SIGTERM."""
+    known_variables.settle_or_exit()
     parser = argparse.ArgumentParser(description="Serves the dashboard on an inherited listening socket.")
     parser.add_argument("--fd", type=int, required=True, help="number of the inherited socket")
     parser.add_argument("--health-socket", type=Path, help="unix socket for the supervisor's checks")

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from jobs import private_files, program
+from jobs import known_variables, private_files, program
 from jobs.atomic_files import create_once
 from jobs.logs.masking import mask
 from jobs.secret_keys import BadKeyFile, SecretKeys, parse
@@ -17,6 +17,14 @@ from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
 
 KEY_VARIABLE = "TRAINYARD_SECRET_KEY_FILE"
+
+
+def settle_variables() -> None:
+    """Refuse unknown `TRAINYARD_…` variables, and remove empty ones."""
+    try:
+        known_variables.settle()
+    except known_variables.UnknownVariable as error:
+        raise ImproperlyConfigured(str(error)) from error
 
 
 def home() -> Path:

@@ -11,6 +11,7 @@ from jobs.spec.data.file_limits import DEFAULT_LIMITS
 from transport.admission import LOOPBACK
 from webapp.settings import env
 
+env.settle_variables()
 BASE_DIR = program.ROOT
 HOME = env.home()
 TRAINYARD_SECRET_KEYS = env.secret_keys(HOME)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import django
 
-from jobs import program
+from jobs import known_variables, program
 
 NO_AUTHENTICATION = (
     "Anyone who can reach {host} may report to this search: KerasTuner's protocol has no authentication and "
@@ -19,6 +19,7 @@ NO_AUTHENTICATION = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve a search until it has ended."""
+    known_variables.settle_or_exit()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     os.environ[program.KEYLESS_VARIABLE] = "1"
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")

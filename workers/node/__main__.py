@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import django
 
-from jobs import program
+from jobs import known_variables, program
 from jobs.logs.foreign_output import capture
 from jobs.logs.lines import begin_part
 from jobs.logs.start_errors import one_sentence
@@ -17,6 +17,7 @@ from jobs.logs.start_errors import one_sentence
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a node until a signal ends it."""
+    known_variables.settle_or_exit()
     gc.disable()  # until the apps are loaded: the last of them enables it
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     os.environ[program.KEYLESS_VARIABLE] = "1"

@@ -4,12 +4,13 @@ import functools
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from workers.node.accelerators import PLUGINS, Accelerators
+from workers.system import usable_memory
+from workers.system.usable_memory import total_memory
 
 PACKAGES = ("trainyard", "keras", "jax", "jaxlib", *PLUGINS, "numpy")
 # Importing JAX alone would exceed a smaller default.
@@ -31,16 +32,16 @@ class Inventory:
         return self.accelerators.devices() or _cpu_devices()
 
     def info(self) -> dict[str, Any]:
-        """Return the machine's memory in bytes, its load, package versions, and why GPUs are not used."""
-        memory, problem = psutil.virtual_memory(), self.accelerators.problem
+        """Return the memory in bytes, the load, package versions, and why GPUs are not used."""
+        total, problem = total_memory(), self.accelerators.problem
         return {
             **({} if problem is None else {"no_gpu": problem}),
             "python": platform.python_version(),
             "packages": _versions(),
             "cores": cores(),
             "load": os.getloadavg()[0],
-            "memory_bytes": memory.total,
-            "memory_used": memory.total - memory.available,
+            "memory_bytes": total,
+            "memory_used": max(0, total - available_memory()),
         }
 
 
@@ -56,41 +57,21 @@ def memory_per_slot(slots: int) -> int:
     return max(total // slots, min(MIN_MEMORY_CAP, total))
 
 
-def total_memory() -> int:
-    """Return the machine's memory, or its container's limit, in bytes."""
-    total = int(psutil.virtual_memory().total)
-    try:
-        allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return total  # no cgroup v2
-    return min(total, int(allowed)) if allowed.isdigit() else total
-
-
 def available_memory() -> int:
-    """Return the memory that is still available on this machine or in its container, in bytes."""
-    left = int(psutil.virtual_memory().available)
-    try:
-        folder = Path("/sys/fs/cgroup")
-        allowed = (folder / "memory.max").read_text().strip()
-        used = int((folder / "memory.current").read_text())
-        statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-    except (OSError, ValueError):
-        return left  # no cgroup v2, or the root cgroup, which has no limit
-    if not allowed.isdigit():
-        return left
-    # `memory.current` includes the page cache. The kernel frees its inactive part when memory is needed.
-    return min(left, int(allowed) - used + int(statistics.get("inactive_file", 0)))
+    """Return the bytes that are still available on this machine or below the limit of its control group."""
+    left = usable_memory.available_memory()
+    return int(psutil.virtual_memory().available) if left is None else left
 
 
 def _cpu_devices() -> list[dict[str, Any]]:
-    memory = psutil.virtual_memory()
+    total = total_memory()
     loads = psutil.cpu_percent(percpu=True)[: cores()]
-    used = memory.total - memory.available
+    used = max(0, total - available_memory())
     return [
         {
             "name": f"cpu:{index}",
             "kind": "cpu",
-            "memory_bytes": memory.total,
+            "memory_bytes": total,
             "memory_used": used,
             "load": load / 100,
         }

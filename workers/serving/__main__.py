@@ -11,6 +11,7 @@ import sys
 
 import uvloop
 
+from jobs import known_variables
 from jobs.logs.foreign_output import capture, speak_json
 from jobs.logs.lines import configure_process
 from jobs.private_files import restrict_new_files
@@ -25,6 +26,7 @@ logger = logging.getLogger("trainyard.serving")
 
 def main() -> int:
     """Run until a signal; return the exit status."""
+    known_variables.settle_or_exit()
     restrict_new_files()
     speak_json("serving")
     settings = parse(sys.argv[1:])

@@ -69,7 +69,7 @@ def option_parser(environment: Mapping[str, str], defaults: Limits) -> argparse.
 
     def add(name: str, kind: Callable[[str], object], help_: str, default: object = None) -> None:
         variable = variable_of(name)
-        fallback = environment.get(variable, default)
+        fallback = environment.get(variable) or default
         required = fallback is None and help_.startswith("(required)")
         parser.add_argument(
             f"--{name}", type=kind, default=fallback, required=required, help=f"{help_} [{variable}]"

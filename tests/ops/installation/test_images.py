@@ -1,22 +1,11 @@
-"""The container files without Docker: they parse, and all services' commands run together."""
+"""The container files without Docker; `test_compose_services.py` runs the commands of the services."""
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from string import Template
-from typing import Any
 
-import pytest
 import yaml
 
-from tests.ops.conftest import NOTHING_TO_DO, PATIENCE, ROOT, answers, wait_for
-from webapp.ops import broker, ports
-from webapp.ops.home import Home
+from tests.ops.conftest import ROOT
 from workers.system import kernel
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -69,7 +58,7 @@ def test_files_of_a_private_checkout_are_readable_for_the_user_of_the_image() ->
 
 
 def test_compose_names_every_part_and_declares_its_volumes() -> None:
-    assert set(SERVICES) == {"web", "scheduler", "worker", "serving", "postgres", "valkey"}
+    assert set(SERVICES) == {"web", "scheduler", "worker", "serving", "backup", "postgres", "valkey"}
     mounted = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", ())}
     assert mounted <= set(COMPOSE["volumes"])
 
@@ -90,66 +79,3 @@ def test_prediction_servers_of_compose_can_be_several_with_a_port_each() -> None
 def test_the_web_server_of_compose_migrates_and_the_others_wait_for_it() -> None:
     assert "--migrate" in SERVICES["web"]["command"]
     assert {name for name in OURS if "web" in SERVICES[name].get("depends_on", ())} == {*OURS} - {"web"}
-
-
-@pytest.fixture
-def place(tmp_path: Path, migrated: Path | None) -> Iterator[dict[str, Any]]:
-    """A broker, free ports, and the environment that compose gives, on one machine."""
-    home = Home(tmp_path / "home")
-    home.create()
-    if migrated is not None:
-        shutil.copy(migrated, home.root / "trainyard.sqlite3")
-    chosen = broker.choose({"TRAINYARD_BROKER": "embedded"}, home)
-    assert chosen.argv
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
-    environment = {
-        **variables,
-        **NOTHING_TO_DO,
-        "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
-        "TRAINYARD_HOME": str(home.root),
-        "TRAINYARD_REDIS_URL": chosen.url,
-    }
-    with subprocess.Popen(chosen.argv, stdout=subprocess.DEVNULL) as server:
-        yield {
-            "environment": environment,
-            "web": ports.free_port("127.0.0.1", 0, flag=""),
-            "serving": ports.free_port("127.0.0.1", 0, flag=""),
-        }
-        server.terminate()
-
-
-def command_of(name: str, place: dict[str, Any]) -> list[str]:
-    """Return a service's command, with this machine's interpreter, addresses and ports."""
-    here = {
-        "python": sys.executable,
-        "0.0.0.0": "127.0.0.1",
-        "8000": str(place["web"]),
-        "8501": str(place["serving"]),
-        "http://web:8000": f"http://127.0.0.1:{place['web']}",
-    }
-    return [here.get(word, word) for word in SERVICES[name]["command"]]
-
-
-@pytest.mark.flow
-@pytest.mark.timeout(1200)
-def test_the_commands_of_all_services_run_and_end_on_sigterm(place: dict[str, Any], tmp_path: Path) -> None:
-    running: dict[str, subprocess.Popen[bytes]] = {}
-    web = f"http://127.0.0.1:{place['web']}"
-    try:
-        for name in OURS:  # web first, as in `depends_on`: it migrates
-            with (tmp_path / f"{name}.log").open("wb") as log:
-                running[name] = subprocess.Popen(
-                    command_of(name, place), cwd=ROOT, env=place["environment"], stdout=log, stderr=log
-                )
-            if name == "web":
-                wait_for(lambda: answers(f"{web}/healthz"), "web")
-        wait_for(lambda: answers(f"{web}/readyz"), "scheduler and worker")
-        wait_for(lambda: answers(f"http://127.0.0.1:{place['serving']}/v2/health/live"), "serving")
-        probe = subprocess.run([sys.executable, "scripts/probe", f"{web}/healthz"], cwd=ROOT, check=False)
-        assert probe.returncode == 0
-        for name, process in reversed(running.items()):
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE) in (0, -signal.SIGTERM), name
-    finally:
-        for process in running.values():
-            process.kill()

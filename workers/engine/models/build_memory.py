@@ -1,6 +1,5 @@
 """Refuses to build a model that is too large for this process, before its memory is allocated."""
 
-import os
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import numpy as np
 
 from workers.engine.errors import CodeBuildFailure, is_out_of_memory
 from workers.engine.models.keras_private import initialized_by
+from workers.system.usable_memory import total_memory
 
 COPIES = 4
 """A training has the weights, their gradients and two averages of an optimizer."""
@@ -51,6 +51,6 @@ def small_enough() -> Iterator[None]:
 
 def process_memory() -> int:
     """Return the bytes that this process may allocate."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    machine = total_memory()
     soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
     return machine if soft == resource.RLIM_INFINITY else min(soft, machine)

@@ -12,12 +12,12 @@ from workers.model_process.dtypes import computed_dtype
 from workers.model_process.errors import plain_text
 from workers.model_process.frames import MAX_BODY
 from workers.serving.child.failures import OutOfMemory, ShapesRefused
-from workers.serving.child.memory import free_bytes
 from workers.serving.child.model import PureModel
+from workers.system.usable_memory import available_memory
 
 logger = logging.getLogger("trainyard.serving.child")
 
-# Programs that need less are run without a look at the free memory, which takes about 30 µs.
+# Programs that need less are run without a look at the free memory, which takes less than a millisecond.
 _SMALL_BYTES = 64 * 2**20
 
 
@@ -81,7 +81,7 @@ def check_memory(program: Program, *, input_bytes: int = 0) -> None:
     needed = program.needed_bytes + 2 * input_bytes
     if needed < _SMALL_BYTES or jax.default_backend() != "cpu":
         return
-    free = free_bytes()
+    free = available_memory()
     if free is not None and needed > 0.9 * free:
         raise OutOfMemory(
             f"The batch needs {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are free"

@@ -1,0 +1,27 @@
+import os
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.ops import broker
+from webapp.ops.errors import OpsError
+from webapp.ops.home import Home
+from webapp.ops.parts import exec_command
+
+
+class Command(BaseCommand):
+    help = "Runs only the broker that `up` would start, for services of systemd on one machine."
+    requires_system_checks: list[str] = []
+
+    def handle(self, **_: object) -> None:
+        home = Home(settings.TRAINYARD_HOME)
+        try:
+            home.create()
+            chosen = broker.choose(os.environ, home)
+        except OpsError as error:
+            raise CommandError(str(error)) from error
+        if chosen.argv is None:
+            raise CommandError(
+                "TRAINYARD_REDIS_URL names another broker: stop this service, or unset the variable."
+            )
+        exec_command(chosen.argv)
