@@ -9,7 +9,8 @@ import pytest
 
 from jobs import known_variables, removed_settings
 from tests.architecture.sources import ROOT
-from workers.serving import settings as serving
+from workers.serving.limits import Limits
+from workers.serving.options import option_parser
 from workers.supervise.limits.limits import TaskLimits
 from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.timing import FIXED, Timing
@@ -22,7 +23,7 @@ FOLDERS = (
 FILES = ("Makefile", "Dockerfile", "docker-compose.yml", "docker-compose.gpu.yml", "README.md")
 OLD = ("docs/decisions", "docs/benchmarks", "tests/upgrade")
 """What earlier versions read may be named there."""
-DJANGO = {"TRAINYARD_HAS_KEY", "TRAINYARD_API_RATE", "TRAINYARD_API_BURST"}
+DJANGO = {"TRAINYARD_HAS_KEY", "TRAINYARD_SECRET_KEYS", "TRAINYARD_API_RATE", "TRAINYARD_API_BURST"}
 """Settings of Django that no variable sets."""
 EXAMPLES = {"TRAINYARD_SECRET"}
 """What tests give as a variable that does not reach a run."""
@@ -102,5 +103,5 @@ def test_names_of_families_are_the_fields_of_their_classes(prefix: str, settings
 
 def test_names_of_the_prediction_server_are_the_options_of_its_command_line() -> None:
     (family,) = [family for family in known_variables.FAMILIES if family.part == "serving"]
-    options = {action.dest for action in serving._parser({})._actions} - {"help"}
+    options = {action.dest for action in option_parser({}, Limits())._actions} - {"help"}
     assert family.names() == {family.prefix + option.upper() for option in options}

@@ -234,7 +234,7 @@ def test_the_log_is_json_in_production_or_on_demand(variables: dict[str, str], e
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (ImproperlyConfigured("TRAINYARD_X='a': give 1 or 0"), "TRAINYARD_X='a': give 1 or 0"),
+        (ImproperlyConfigured("TRAINYARD_DEBUG='a': give 1 or 0"), "TRAINYARD_DEBUG='a': give 1 or 0"),
         (outage(), "The database does not answer (TRAINYARD_DATABASE_URL): connection refused"),
         (PermissionError(13, "Permission denied", "/data/x"), "Permission denied: /data/x"),
     ],

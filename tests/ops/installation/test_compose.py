@@ -82,7 +82,7 @@ def test_the_values_in_the_example_are_the_defaults() -> None:
     assert Timing.from_environment(values) == Timing()
     assert TaskLimits.from_environment(values) == TaskLimits()
     assert SandboxLimits.from_environment(values) == SandboxLimits()
-    needed = ["--dashboard=x", "--token-file=x", "--public-key-file=x", "--home=x"]
+    needed = ["--dashboard=http://x", "--token-file=x", "--public-key-file=x", "--home=x"]
     assert serving.parse(needed, values) == serving.parse(needed, {})
 
 

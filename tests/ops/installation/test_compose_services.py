@@ -28,10 +28,11 @@ class Place:
             "TRAINYARD_SERVING_URL": f"http://127.0.0.1:{self.serving}",
         }
         self.services = compose.load("docker-compose.yml", variables=PASSWORDS | own)["services"]
+        self.status = {name: ports.free_port("127.0.0.1", 0, flag="") for name in self.services}
         self.ours = [name for name in self.services if self.services[name]["image"].startswith("trainyard")]
 
-    def command(self, words: list[str]) -> list[str]:
-        """Return a command of a container with the addresses and folders of this machine."""
+    def command(self, name: str, words: list[str]) -> list[str]:
+        """Return a command of a service's container with the addresses and folders of this machine."""
         here = {
             "python": sys.executable,
             "0.0.0.0": "127.0.0.1",
@@ -39,6 +40,8 @@ class Place:
             "8501": str(self.serving),
             "http://web:8000": f"http://127.0.0.1:{self.web}",
             "/backups": str(self.backups),
+            "0.0.0.0:9100": f"127.0.0.1:{self.status[name]}",
+            "http://127.0.0.1:9100/livez": f"http://127.0.0.1:{self.status[name]}/livez",
         }
         return [here.get(word, word) for word in words]
 
@@ -51,7 +54,7 @@ class Place:
 
     def start(self, name: str, log: Path) -> "subprocess.Popen[bytes]":
         service = self.services[name]
-        command = self.command(service["command"])
+        command = self.command(name, service["command"])
         with log.open("wb") as output:
             return subprocess.Popen(
                 as_in_container(service, command, self.home.parent) if can_confine() else command,
@@ -63,7 +66,7 @@ class Place:
 
     def run(self, name: str, words: list[str]) -> "subprocess.CompletedProcess[str]":
         """Run a health check of a service inside of its container."""
-        command = self.command(words)
+        command = self.command(name, words)
         return subprocess.run(
             as_in_container(self.services[name], command, self.home.parent) if can_confine() else command,
             cwd=ROOT,
@@ -105,7 +108,8 @@ def test_the_commands_of_all_services_run_and_end_on_sigterm(place: Place, tmp_p
         if can_confine():
             assert {process_user(process.pid) for process in running.values()} == {UID}
             assert backup.stat().st_uid == UID
-        assert place.run("backup", place.services["backup"]["healthcheck"]["test"][1:]).returncode == 0
+        for name in ("scheduler", "worker", "backup"):
+            assert place.run(name, place.services[name]["healthcheck"]["test"][1:]).returncode == 0, name
         verified = place.run("backup", ["python", "manage.py", "backup", "--verify", str(backup)])
         assert "can be restored" in verified.stdout, verified.stderr
         assert place.run("web", ["python", "scripts/probe", f"{web}/healthz"]).returncode == 0
