@@ -1,4 +1,4 @@
-"""Command line for the worker node: `python -m workers.node --pool P --slots N [--name NAME]`."""
+"""Command line for the worker node: `python -m workers.node`, with the options of `manage.py worker`."""
 
 import asyncio
 import gc
@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
+    from jobs.actions.runs.workers import NameTaken
     from jobs.errors import ForeignInstallation
     from jobs.private_files import NotPrivate
     from jobs.queries.compatibility import Incompatible
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from workers.node.settings import read_settings
     from workers.system.environment import secret_values
 
+    ends = (WorkerNameInUse, NameTaken, NotPrivate, CannotRecover, Incompatible, ForeignInstallation)
     settings = read_settings(arguments, django_settings.TRAINYARD_HOME)
     warn_of_removed()
     if settings.check:
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         asyncio.run(run_node(settings, secrets=secrets))
         status = 0
-    except (WorkerNameInUse, NotPrivate, CannotRecover, Incompatible, ForeignInstallation) as error:
+    except ends as error:
         sys.stderr.write(f"{error}\n")
     except Exception:
         logging.getLogger(__name__).exception("the worker ends with an error")

@@ -1,6 +1,7 @@
 """Reads the machine's devices, memory, load and package versions."""
 
 import functools
+import logging
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -10,6 +11,8 @@ from typing import Any
 import psutil
 
 from workers.node.accelerators import PLUGINS, Accelerators
+
+log = logging.getLogger(__name__)
 
 PACKAGES = ("trainyard", "keras", "jax", "jaxlib", *PLUGINS, "numpy")
 # Importing JAX alone would exceed a smaller default.
@@ -23,6 +26,7 @@ class Inventory:
 
     def __init__(self, accelerators: Accelerators) -> None:
         self.accelerators = accelerators
+        self._lost: str | None = None
         # The first call returns zeros: it only sets the start of the interval that the next one measures.
         psutil.cpu_percent(percpu=True)
 
@@ -30,11 +34,25 @@ class Inventory:
         """Return the worker's GPUs, or else the CPU cores; memory in bytes, load from 0 to 1."""
         return self.accelerators.devices() or _cpu_devices()
 
+    @property
+    def refusal(self) -> str | None:
+        """Return why this worker takes no work, as known at the last call of `info`; None if it does."""
+        return self.accelerators.problem if self.accelerators.refuses else self._lost
+
+    def _notice_lost_gpus(self) -> None:
+        before, self._lost = self._lost, self.accelerators.lost()
+        if self._lost is not None and before is None:
+            log.error("%s", self._lost)
+        elif self._lost is None and before is not None:
+            log.warning("all GPUs of this worker answer again")
+
     def info(self) -> dict[str, Any]:
         """Return the machine's memory in bytes, its load, package versions, and why GPUs are not used."""
-        memory, problem = psutil.virtual_memory(), self.accelerators.problem
+        self._notice_lost_gpus()
+        memory, problem = psutil.virtual_memory(), self.accelerators.problem or self._lost
         return {
             **({} if problem is None else {"no_gpu": problem}),
+            **({} if self.refusal is None else {"refuses": self.refusal}),
             "python": platform.python_version(),
             "packages": _versions(),
             "cores": cores(),
