@@ -38,7 +38,8 @@ def test_strangers_read_no_queue() -> None:
 
 def test_a_job_is_returned_with_its_labels_and_a_change_of_them_is_checked(people: People) -> None:
     browser = browser_of(people.owner)
-    job = factories.make_job(by=people.owner, project=people.project, labels={"gpu": "h200"})
+    experiment = factories.make_experiment(project=people.project, by=people.owner)
+    job = factories.make_job(by=people.owner, experiment=experiment, labels={"gpu": "h200"})
     assert browser.get(f"/api/v1/jobs/{job.pk}").json()["labels"] == {"gpu": "h200"}
 
     def change(labels: Any) -> Any:
@@ -70,6 +71,7 @@ def test_the_pages_of_a_worker_and_of_the_queue_show_labels_and_limits(people: P
     text = text_of(browser.get(f"/workers/{worker.pk}"))
     assert "after 10 min without work" in text
     assert "in 1 h at the latest" in text
-    job = factories.make_job(by=people.owner, project=people.project, labels={"gpu": "h200"})
+    experiment = factories.make_experiment(project=people.project, by=people.owner)
+    job = factories.make_job(by=people.owner, experiment=experiment, labels={"gpu": "h200"})
     assert "gpu=h200" in text_of(browser.get("/queue"))
     assert "gpu=h200" in text_of(browser.get(f"/jobs/{job.pk}"))

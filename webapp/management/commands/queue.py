@@ -3,13 +3,13 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 
 from jobs.answers.runs.pool_queues import PoolQueueOut
 from jobs.queries import compatibility
 from jobs.queries.runs.pool_queues import pool_queues
 from jobs.spec.labels import labels_text
 from jobs.worker_options import pool_name
-from webapp.ops.preparation import database_error
 from webapp.templatetags.words import duration
 
 
@@ -22,11 +22,12 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print the answer of GET /queue/pools")
 
     def handle(self, *, pool: str | None, json: bool, **_: object) -> None:
-        if error := database_error():
-            raise CommandError(error)
-        if problem := compatibility.problem():
-            raise CommandError(problem)
-        queues = pool_queues(pool)
+        try:
+            if problem := compatibility.problem():
+                raise CommandError(problem)
+            queues = pool_queues(pool)
+        except OperationalError as error:
+            raise CommandError(f"The database cannot be read: {str(error).splitlines()[0]}") from error
         for line in [_as_json(queues)] if json else _lines(queues):
             self.stdout.write(line)
 
