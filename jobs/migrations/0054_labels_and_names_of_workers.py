@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
             models.CharField(
                 blank=True,
                 default="",
-                help_text="random, one for each start: tells a repeated call",
+                help_text="random, one for each start: identifies a repeated call",
                 max_length=32,
             ),
         ),

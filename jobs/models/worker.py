@@ -43,7 +43,10 @@ class Worker(models.Model):
     info = models.JSONField(default=dict, help_text="versions, cpu, memory, consumer health")
     started = models.DateTimeField(auto_now_add=True)
     process = models.CharField(
-        max_length=32, default="", blank=True, help_text="random, one for each start: tells a repeated call"
+        max_length=32,
+        default="",
+        blank=True,
+        help_text="random, one for each start: identifies a repeated call",
     )
 
     objects = WorkerQuerySet.as_manager()

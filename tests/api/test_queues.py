@@ -1,4 +1,4 @@
-"""GET /queue/pools: what a cluster script reads."""
+"""GET /queue/pools, which scripts of clusters read; labels over REST and on pages."""
 
 from typing import Any
 

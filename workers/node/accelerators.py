@@ -33,7 +33,7 @@ class Accelerators:
     Attributes:
         gpus: in CUDA_VISIBLE_DEVICES order.
         problem: why the machine's GPUs are not used, for its administrator; None if all is as intended.
-        refuses: whether the worker takes no work because of the problem: nobody asked for the CPU.
+        refuses: whether the worker takes no work because of the problem: the CPU was not asked for.
         nvml: reads the GPUs' figures; None without GPUs.
         others: devices that are neither CPUs nor GPUs of NVIDIA, as JAX reports them.
     """
@@ -157,7 +157,7 @@ def _without_driver(signs: GpuSigns) -> Accelerators:
         return Accelerators()
     if signs.has_driver:
         return _refuse(_as_sentence(reason).removesuffix("."))
-    # A card for a screen: whoever installs no driver for it does not compute with it.
+    # Without its driver, the card is there for a screen only.
     return Accelerators(problem=f"{_as_sentence(reason)} {ON_CPU}")
 
 

@@ -10,7 +10,7 @@ from workers.supervise.timing import Timing
 KILL_SECONDS = 5.0
 """The time to end killed runners and to write the last events and ends of their attempts."""
 CLEAN_UP_SECONDS = 5.0
-"""The time for what a worker does after its last run."""
+"""The time from a worker's last run to its end."""
 STEP_SECONDS = 1.0
 
 

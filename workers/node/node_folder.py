@@ -130,8 +130,8 @@ def _clear(root: Path) -> list[DeadWorker]:
     # The node may have died before it had written the file, or while it wrote it.
     with contextlib.suppress(OSError, ValueError):
         # Earlier versions wrote no name.
-        worker_id, pid, *name = _worker_file(root).read_text().split()
-        return [DeadWorker(int(worker_id), name[0] if name else root.name, int(pid))]
+        number, process, *name = _worker_file(root).read_text().split()
+        return [DeadWorker(int(number), name[0] if name else root.name, int(process))]
     return []
 
 

@@ -1,4 +1,4 @@
-"""Looks for signs of NVIDIA GPUs on a machine whose driver does not answer, and explains what is missing."""
+"""Looks for signs of NVIDIA GPUs on a machine whose driver does not answer, and names the missing part."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ IN_CONTAINER = (
 
 @dataclass(frozen=True)
 class GpuSigns:
-    """What a machine shows of NVIDIA GPUs without its driver.
+    """The signs of NVIDIA GPUs on a machine.
 
     Attributes:
         libraries: the driver's libraries that can be loaded.
@@ -85,7 +85,7 @@ def missing_part(signs: GpuSigns) -> str | None:
         what = "NVIDIA's driver is installed, but there is no device file /dev/nvidia0"
         return f"{what}. {IN_CONTAINER if signs.in_container else 'Run nvidia-smi as root, which creates it'}"
     if signs.is_closed:
-        return f"this user may not open {signs.files[0]} and {CONTROL}. Let it read and write these files"
+        return f"this user may not open {signs.files[0]} and {CONTROL}. It must read and write these files"
     if LIBRARIES[1] not in signs.libraries:
         what = f"NVIDIA's driver is installed, but its library {LIBRARIES[1]} cannot be loaded"
         return f"{what}. NVIDIA_DRIVER_CAPABILITIES must contain compute" if signs.in_container else what

@@ -1,4 +1,4 @@
-"""Reads JAX_PLATFORMS, and asks JAX in another process whether it can use what the variable names."""
+"""Reads JAX_PLATFORMS, and asks JAX in another process whether it can use these platforms."""
 
 import json
 import subprocess

@@ -135,7 +135,7 @@ def _require_kept(job: Job) -> None:
 def placement_like(job: Job | None) -> dict[str, Any]:
     """Return the pool and labels for a job about the model of another one, if that one asked for labels.
 
-    Labels may say where the data may be read. Without any, such a job runs in the default pool, whose
+    Labels may restrict where the data may be read. Without any, such a job runs in the default pool, whose
     workers are always there.
     """
     return {"pool": job.pool, "labels": job.labels} if job is not None and job.labels else {}

@@ -1,4 +1,4 @@
-"""What the real JAX answers, in a process of its own, about platforms that this machine lacks."""
+"""The answers of the real JAX, in a process of its own, about platforms that this machine lacks."""
 
 import os
 

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from django.conf import settings
 
 from jobs import scheduler
 from jobs.models import Attempt, Checkpoint, Worker
@@ -17,6 +18,12 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 SHORT = {"TRAINYARD_NODE_GRACE": "3"}
 """Ends take at most 18 s."""
 LIFE = ("--max-life", "60s")
+
+
+def newest_epochs() -> dict[tuple[int | None, int | None], int]:
+    """Return the epoch of the newest checkpoint of each training."""
+    rows = Checkpoint.objects.order_by("pk").values_list("trial", "execution", "epoch")
+    return {(trial, execution): epoch for trial, execution, epoch in rows}
 
 
 def test_a_worker_without_work_ends_with_status_0_and_takes_nothing_new(
@@ -43,10 +50,12 @@ def test_at_the_end_of_its_life_a_worker_gives_its_runs_to_another_without_count
     lost = Attempt.objects.filter(outcome="lost")
     assert {attempt.error["code"] for attempt in lost if attempt.error} == {"drained"}
     assert not job.trials.exclude(restarts=0).exists()
-    before = Attempt.objects.count()
+    last, reached = Checkpoint.objects.latest("pk"), newest_epochs()
     nodes(name="other")
-    schedule_until(lambda: Attempt.objects.filter(resumed_from__gt=0).exists(), job)
-    assert Attempt.objects.count() > before
+    further = Checkpoint.objects.filter(pk__gt=last.pk).order_by("pk")
+    schedule_until(further.exists, job)
+    first = further[0]
+    assert first.epoch > reached[first.trial_id, first.execution], "it continues from the last checkpoint"
 
 
 def test_a_worker_that_is_killed_while_it_ends_loses_nothing(
@@ -69,8 +78,9 @@ def test_a_second_worker_with_a_live_name_is_refused_and_a_killed_ones_name_is_t
     job = search(yard, epochs=10)
     first = nodes(name="oak")
     schedule_until(lambda: Worker.objects.filter(state="up").exists(), job)
-    # Another home, as on another machine: no lock of files tells them apart.
-    elsewhere = {"TRAINYARD_HOME": str(tmp_path_factory.mktemp("home"))}
+    # Another home, as on another machine: the lock in the home is another one.
+    home, artifacts = str(tmp_path_factory.mktemp("home")), str(settings.TRAINYARD_ARTIFACTS)
+    elsewhere = {"TRAINYARD_TEST_HOME": home, "TRAINYARD_ARTIFACTS": artifacts}
     second = nodes("--label", "a=b", name="oak", **elsewhere)
     assert second.process.wait(timeout=120) == 1
     assert "A worker named 'oak' already runs on " in second.log.read_text()
