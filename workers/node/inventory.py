@@ -4,6 +4,7 @@ import functools
 import logging
 import os
 import platform
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ PACKAGES = ("trainyard", "keras", "jax", "jaxlib", *PLUGINS, "numpy")
 MIN_MEMORY_CAP = 2 * 2**30
 # The rest is left to the node itself and the operating system.
 USABLE_SHARE = 0.9
+FAILURE_SECONDS = 60.0
+"""How long a worker takes no work after JAX could not use a GPU."""
 
 
 class Inventory:
@@ -27,6 +30,7 @@ class Inventory:
     def __init__(self, accelerators: Accelerators) -> None:
         self.accelerators = accelerators
         self._lost: str | None = None
+        self._failure, self._failed_until = "", 0.0
         # The first call returns zeros: it only sets the start of the interval that the next one measures.
         psutil.cpu_percent(percpu=True)
 
@@ -37,7 +41,15 @@ class Inventory:
     @property
     def refusal(self) -> str | None:
         """Return why this worker takes no work, as known at the last call of `info`; None if it does."""
-        return self.accelerators.problem if self.accelerators.refuses else self._lost
+        if self.accelerators.refuses:
+            return self.accelerators.problem
+        return self._lost or (self._failure if time.monotonic() < self._failed_until else None)
+
+    def gpu_failed(self, reason: str) -> None:
+        """Take no work for a while: JAX could not use a GPU in a run. It may have been full for a moment."""
+        self._failure = f"A run could not use its GPU, so this worker takes no work for a minute: {reason}"
+        self._failed_until = time.monotonic() + FAILURE_SECONDS
+        log.error("%s", self._failure)
 
     def _notice_lost_gpus(self) -> None:
         before, self._lost = self._lost, self.accelerators.lost()
@@ -49,7 +61,7 @@ class Inventory:
     def info(self) -> dict[str, Any]:
         """Return the machine's memory in bytes, its load, package versions, and why GPUs are not used."""
         self._notice_lost_gpus()
-        memory, problem = psutil.virtual_memory(), self.accelerators.problem or self._lost
+        memory, problem = psutil.virtual_memory(), self.accelerators.problem or self.refusal
         return {
             **({} if problem is None else {"no_gpu": problem}),
             **({} if self.refusal is None else {"refuses": self.refusal}),

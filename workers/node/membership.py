@@ -155,6 +155,7 @@ class NodeResources:
             threads_per_slot=self.threads_per_slot,
             memory_per_slot=memory_per_slot(self.slots),
             no_gpu=self.inventory.accelerators.problem,
+            gpu_failed=self.inventory.gpu_failed,
             sandbox_gpus=self.sandbox_gpus,
             packages=self.packages,
             copies=self.checkpoints.channel,

@@ -1,6 +1,7 @@
 """Why a worker uses no GPU, and when it takes no work because of it: on fake machines."""
 
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -209,3 +210,15 @@ def test_a_gpu_that_reports_no_memory_is_not_lost(claims: GpuClaims, monkeypatch
     library.reason = NvmlError("Not Supported")
     library.reason.value = library.NVML_ERROR_NOT_SUPPORTED  # type: ignore[attr-defined]
     assert "refuses" not in inventory.info()
+
+
+def test_a_run_that_could_not_use_its_gpu_keeps_others_away_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inventory = Inventory(Accelerators())
+    inventory.gpu_failed("CUDA driver version is insufficient")
+    assert "takes no work for a minute: CUDA driver version" in inventory.info()["refuses"]
+    assert inventory.info()["no_gpu"] == inventory.refusal
+    later = time.monotonic() + 60
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert inventory.refusal is None and "refuses" not in inventory.info()
