@@ -25,12 +25,12 @@ class Waiting(NamedTuple):
 
     Attributes:
         job: the job.
-        count: how many there would be, if there were slots enough.
+        attempts: how many there would be, if there were slots enough.
         since: since when the first of them waits.
     """
 
     job: Job
-    count: int
+    attempts: int
     since: dt.datetime
 
 
@@ -131,7 +131,7 @@ def _pool_out(pool: _Pool, taken: OpenAttempts, now: dt.datetime) -> PoolQueueOu
         groups[tuple(sorted(waiting.job.labels.items()))].append(waiting)
     return PoolQueueOut(
         pool=pool.name,
-        queued=sum(waiting.count for waiting in pool.waiting),
+        queued=sum(waiting.attempts for waiting in pool.waiting),
         oldest_seconds=_age(pool.waiting, now),
         slots_wanted=_slots(pool.waiting),
         slots=sum(worker.slots for worker in able),
@@ -143,7 +143,7 @@ def _pool_out(pool: _Pool, taken: OpenAttempts, now: dt.datetime) -> PoolQueueOu
         labels=[
             LabelledQueueOut(
                 labels=dict(labels),
-                queued=sum(waiting.count for waiting in group),
+                queued=sum(waiting.attempts for waiting in group),
                 oldest_seconds=_age(group, now),
                 slots_wanted=_slots(group),
                 largest=max(waiting.job.slots for waiting in group),
@@ -154,7 +154,7 @@ def _pool_out(pool: _Pool, taken: OpenAttempts, now: dt.datetime) -> PoolQueueOu
 
 
 def _slots(waiting: list[Waiting]) -> int:
-    return sum(entry.count * entry.job.slots for entry in waiting)
+    return sum(entry.attempts * entry.job.slots for entry in waiting)
 
 
 def _age(waiting: list[Waiting], now: dt.datetime) -> float | None:

@@ -87,8 +87,10 @@ def installation(transactional_db: None) -> Yard:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     slurm = Cluster(tmp_path)
+    for name, value in slurm.variables.items():
+        monkeypatch.setenv(name, value)
     yield slurm
     slurm.kill()
 
@@ -109,20 +111,20 @@ def test_workers_are_submitted_while_jobs_wait_and_end_with_a_signal(
     installation: Yard, cluster: Cluster
 ) -> None:
     start = command(16, "start-workers.sh gpu")
-    assert start.run(**cluster.variables).returncode == 0
+    assert start.run().returncode == 0
     assert cluster.submitted == 0, "nothing waits"
     job = submit(installation)
-    printed = command(16, "manage.py queue").run(**cluster.variables)
+    printed = command(16, "manage.py queue").run()
     assert json.loads(printed.stdout)["items"][0]["queued"] == 1
-    answer = start.run(**cluster.variables)
+    answer = start.run()
     assert answer.stdout.splitlines() == ["Submitted batch job 1000"], answer.stderr
     schedule_until(lambda: job.state in FINAL, job)
     assert job.state == "completed"
     worker = Worker.objects.get(state="up")
     assert (worker.name, worker.pool, worker.slots) == ("slurm-1000", "gpu", 1)
     assert worker.info["max_life_seconds"] == 235 * 60
-    assert start.run(**cluster.variables).stdout == "", "nothing waits any more"
-    assert command(16, "scancel").run(**cluster.variables).returncode == 0
+    assert start.run().stdout == "", "nothing waits any more"
+    assert command(16, "scancel").run().returncode == 0
     wait_until(cluster.is_over)
     assert Worker.objects.get().state == "gone"
 
@@ -130,13 +132,13 @@ def test_workers_are_submitted_while_jobs_wait_and_end_with_a_signal(
 def test_no_more_workers_are_submitted_than_may_be_there(installation: Yard, cluster: Cluster) -> None:
     for _ in range(3):
         submit(installation)
-    answer = command(16, "start-workers.sh gpu").run({"gpu 8": "gpu 2 gpu=h200"}, **cluster.variables)
+    answer = command(16, "start-workers.sh gpu").run({"gpu 8": "gpu 2 gpu=h200"})
     assert cluster.submitted == 2, answer.stderr
     wait_until(lambda: Worker.objects.filter(state="up", labels={"gpu": "h200"}).count() == 2)
 
 
 def test_a_submitted_worker_ends_by_itself_when_nothing_waits(installation: Yard, cluster: Cluster) -> None:
-    answer = command(16, "sbatch deploy").run(WORKER_IDLE="2s", **cluster.variables)
+    answer = command(16, "sbatch deploy").run(WORKER_IDLE="2s")
     assert "Submitted batch job 1000" in answer.stdout
     wait_until(lambda: Worker.objects.exists() and cluster.is_over())
     assert Worker.objects.get().state == "gone"
@@ -145,7 +147,7 @@ def test_a_submitted_worker_ends_by_itself_when_nothing_waits(installation: Yard
 def test_a_worker_has_the_name_the_labels_and_the_limits_that_it_was_given(
     installation: Yard, cluster: Cluster, tmp_path: Path
 ) -> None:
-    started = command(16, "manage.py worker --name").start(log=tmp_path / "log", **cluster.variables)
+    started = command(16, "manage.py worker --name").start(log=tmp_path / "log")
     try:
         wait_until(lambda: Worker.objects.filter(state="up").exists())
         worker = Worker.objects.get()
