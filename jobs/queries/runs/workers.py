@@ -69,8 +69,9 @@ class Pool:
 
     @property
     def slots(self) -> int:
-        """Count the usable slots: on live workers that are not draining."""
-        return sum(len(view.slots) for view in self.workers if view.state == Worker.State.UP)
+        """Count the usable slots: on live workers that are not draining and take work."""
+        usable = (view for view in self.workers if view.state == Worker.State.UP)
+        return sum(len(view.slots) for view in usable if not view.worker.refusal)
 
     @property
     def busy(self) -> int:
@@ -166,7 +167,8 @@ def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
 def _slots_of_worker(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
     if not alive:
         return [Slot("lost")] * worker.slots
-    rest: SlotState = "draining" if worker.state == Worker.State.DRAINING else "free"
+    takes_none = worker.state == Worker.State.DRAINING or worker.refusal
+    rest: SlotState = "draining" if takes_none else "free"
     return held + [Slot(rest)] * max(worker.slots - len(held), 0)
 
 
