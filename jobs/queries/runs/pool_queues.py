@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from django.db.models import Count, IntegerField, Min, Q
-from django.db.models.fields.json import KeyTransform
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 
 from jobs import clock
@@ -66,7 +66,7 @@ def _open_jobs(pool: str | None) -> list[Job]:
     rows = rows.filter(Q(state__in=WAITING) | searches)
     if pool is not None:
         rows = rows.filter(pool=pool)
-    limit = KeyTransform("parallel_trials", KeyTransform("search", "revision__spec_json"))
+    limit = KeyTextTransform("parallel_trials", KeyTransform("search", "revision__spec_json"))
     columns = (
         "kind",
         "state",

@@ -72,6 +72,21 @@ def test_a_worker_that_is_killed_while_it_ends_loses_nothing(
     assert points(job) == {(t, e): list(range(1, 401)) for t in (1, 2) for e in (1, 2)}
 
 
+def test_a_worker_whose_gpu_was_asked_for_and_is_not_there_takes_no_work_and_shows_why(
+    yard: Yard, nodes: Callable[..., NodeProcess]
+) -> None:
+    job = yard.submit()
+    node = nodes(JAX_PLATFORMS="cuda", CUDA_VISIBLE_DEVICES="GPU-none")
+    schedule_until(lambda: "JAX_PLATFORMS=cuda asks for a GPU." in job.why_waiting, job)
+    assert job.why_waiting.startswith("Worker node of pool default takes no work: JAX_PLATFORMS=cuda")
+    assert "JAX_PLATFORMS=cuda asks for a GPU." in Worker.objects.get().info["refuses"]
+    assert "JAX_PLATFORMS=cuda asks for a GPU." in node.log.read_text()
+    assert not Attempt.objects.exists()
+    node.end()
+    nodes(JAX_PLATFORMS="cpu")
+    schedule_until(Attempt.objects.exists, job)
+
+
 def test_a_second_worker_with_a_live_name_is_refused_and_a_killed_ones_name_is_taken_over(
     yard: Yard, nodes: Callable[..., NodeProcess], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
