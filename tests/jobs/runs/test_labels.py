@@ -7,12 +7,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs import program
+from jobs.actions.registry import promotions, registration
 from jobs.actions.runs import control, pipeline, schedule, submit, workers
 from jobs.actions.runs.workers import NameTaken
 from jobs.kinds.quantize.payload import QuantizePayload
 from jobs.models import Attempt, Job, Worker
 from jobs.queries.experiments import plan
 from jobs.queries.search import waiting
+from tests import factories
 from tests.jobs.runs.test_schedule import gpu_mesh, waits
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
 
@@ -59,6 +61,22 @@ def test_steps_have_the_labels_of_their_job(installation: Yard) -> None:
     search = installation.submit(search=SEARCH, **asking(gpu="h200"))
     step = submit.create_step(search, QuantizePayload(source=search.pk), 1, title="int8")
     assert Job.objects.get(pk=step.pk).labels == H200
+
+
+def test_the_validation_and_the_gates_of_a_version_run_where_its_job_was_allowed_to(
+    installation: Yard,
+) -> None:
+    project, owner = installation.project, installation.owner
+    model = factories.make_model(project=project, by=owner, versions=2)
+    labelled, plain = model.versions.order_by("number")
+    labelled.source_job = installation.submit(resources={"pool": "berlin", "labels": H200})
+    plain.source_job = installation.submit(resources={"pool": "berlin"})
+    jobs = [registration.queue_validation(version, by=owner) for version in (labelled, plain)]
+    assert [(job.pool, job.labels) for job in jobs] == [("berlin", H200), ("default", {})]
+    labelled.save(update_fields=["source_job"])
+    promotion = promotions.request(labelled, stage="production", by=owner)
+    assert promotion.gate_job is not None
+    assert (promotion.gate_job.pool, promotion.gate_job.labels) == ("berlin", H200)
 
 
 def test_labels_of_a_waiting_job_can_be_changed_with_those_of_its_steps(installation: Yard) -> None:
