@@ -71,7 +71,7 @@ class LivePool:
 
     Attributes:
         workers: those that accept work.
-        draining: how many workers finish their attempts and accept no more.
+        draining: how many workers finish their attempts and accept no more, but those that end by themselves.
         minimum: returns the weakest sandbox for user code.
     """
 
@@ -195,7 +195,8 @@ def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
     with_lease = Worker.objects.filter(~silent, lease_until__gt=now)
     for worker in with_lease.exclude(state__in=(Worker.State.LOST, Worker.State.GONE)):
         if worker.state == Worker.State.DRAINING:
-            pools[worker.pool].draining += 1
+            # One that ends by itself cannot be enabled again.
+            pools[worker.pool].draining += not worker.info.get("ending")
         else:
             # A worker whose disk is full keeps its attempts, but gets no more.
             free = 0 if worker.info.get("no_space") else worker.slots - taken[worker.pk]

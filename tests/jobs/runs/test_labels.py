@@ -38,6 +38,13 @@ def test_a_job_runs_on_a_worker_with_its_labels_only(installation: Yard) -> None
     assert [attempt.job_id for attempt in fitting.claim_all()] == [wanted.pk]
 
 
+def test_a_pool_whose_last_worker_ends_by_itself_shows_how_to_start_another(installation: Yard) -> None:
+    ending = PretendWorker(info={"ending": "It reaches the end of its life of 60 s (--max-life)."})
+    job = installation.submit()
+    workers.drain(ending.row, by=installation.owner)
+    assert waits(job).endswith("manage.py worker --pool default")
+
+
 def test_a_job_whose_pool_has_no_worker_shows_the_command_with_its_labels(installation: Yard) -> None:
     assert waits(installation.submit(**asking(gpu="h200"))).endswith(
         "manage.py worker --pool default --label gpu=h200"
