@@ -64,6 +64,8 @@ FINAL = frozenset({J.STOPPED, J.COMPLETED, J.FAILED})
 ACTIVE = frozenset({J.STARTING, J.RUNNING, J.STOPPING})
 WAITING = frozenset({J.QUEUED, J.RETRYING})
 OPEN = frozenset(JobState) - FINAL - {J.DRAFT}
+PLACEABLE = OPEN - {J.PAUSED, J.STOPPING}
+"""States in which jobs, or their trials, may wait for slots."""
 
 TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     J.DRAFT: frozenset({J.QUEUED}),

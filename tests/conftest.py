@@ -3,6 +3,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,12 @@ the prediction server is killed. Tests that often wait (`chaos` and the folders 
 at the same time, so that others keep the processors busy. Folders with long files come before those with
 short ones, so that no worker is left alone with a long file when the others have ended.
 """
+
+if Path("/proc/driver/nvidia/version").exists() and not any(
+    find_spec(name) for name in ("jax_cuda13_plugin", "jax_cuda12_plugin")
+):
+    # Workers take no work on such a machine, unless the CPU is asked for.
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 MAX_PROCESSES = 4
 INSTALLATION = pytest.StashKey[ExitStack]()

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     # The scheduler counts the attempts that have ended before, a thousand at a time.
-    dependencies = [("jobs", "0053_identity_of_the_installation")]
+    dependencies = [("jobs", "0054_labels_and_names_of_workers")]
 
     operations = [
         migrations.CreateModel(

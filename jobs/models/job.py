@@ -85,6 +85,7 @@ class Job(models.Model):
         db_column="payload", default=dict, help_text="input of the job in addition to the revision's spec"
     )
     pool = models.CharField(max_length=63, default="default")
+    labels = models.JSONField(default=dict, help_text="{name: value}: of the workers that may run it")
     priority = models.PositiveSmallIntegerField(default=50)
     slots = models.PositiveIntegerField(default=1)
     max_restarts = models.PositiveIntegerField(default=5)

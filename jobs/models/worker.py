@@ -2,7 +2,7 @@ import datetime as dt
 from typing import Self
 
 from django.db import models
-from django.db.models import Expression
+from django.db.models import Expression, Q
 
 from jobs import clock
 
@@ -30,22 +30,41 @@ class Worker(models.Model):
         LOST = "lost", "lost"
         GONE = "gone", "gone"
 
-    # Not unique: a node that was started again is a new worker.
+    # Unique among live workers only: a node that was started again is a new worker.
     name = models.CharField(max_length=200)
     host = models.CharField(max_length=200)
     pid = models.PositiveIntegerField()
     pool = models.CharField(max_length=63, default="default", db_index=True)
+    labels = models.JSONField(default=dict, help_text="{name: value}; jobs may ask for them")
     slots = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=State.choices, default=State.UP)
     lease_until = models.DateTimeField()
     devices = models.JSONField(default=list, help_text="[{name, kind, memory_bytes, memory_used, load}]")
     info = models.JSONField(default=dict, help_text="versions, cpu, memory, consumer health")
     started = models.DateTimeField(auto_now_add=True)
+    process = models.CharField(
+        max_length=32,
+        default="",
+        blank=True,
+        help_text="random, one for each start: identifies a repeated call",
+    )
 
     objects = WorkerQuerySet.as_manager()
 
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"], condition=Q(state__in=("up", "draining")), name="one_live_worker_of_a_name"
+            )
+        ]
+
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def refusal(self) -> str:
+        """Return why it takes no work until its machine is repaired; empty if it takes some."""
+        return str(self.info.get("refuses", ""))
 
     @property
     def device_names(self) -> tuple[str, ...]:

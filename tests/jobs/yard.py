@@ -111,10 +111,30 @@ def let_leases_expire() -> None:
 class PretendWorker:
     """A worker whose runners report the events of the test."""
 
-    def __init__(self, *, slots: int = 1, pool: str = "default", name: str = "w", gpus: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        slots: int = 1,
+        pool: str = "default",
+        name: str = "",
+        gpus: int = 0,
+        labels: dict[str, str] | None = None,
+        info: dict[str, Any] | None = None,
+    ) -> None:
         devices = [{"name": f"gpu:{number}", "kind": "NVIDIA H200"} for number in range(gpus)]
+        if not name:
+            # A live worker may have the first name.
+            taken = WorkerRow.objects.filter(name__startswith="w", host="h").count()
+            name = f"w-{taken + 1}" if taken else "w"
         self.row: WorkerRow = workers.register(
-            name=name, host="h", pid=1, pool=pool, slots=slots, devices=devices, info={}
+            name=name,
+            host="h",
+            pid=1,
+            pool=pool,
+            slots=slots,
+            labels=labels or {},
+            devices=devices,
+            info=info or {},
         )
         self.spool: dict[int, int] = {}
 

@@ -23,6 +23,12 @@ GPU = {"CUDA_VISIBLE_DEVICES": "0"}
         ("cpu", GPU, None),
         ("cuda", {"CUDA_VISIBLE_DEVICES": ""}, "gpu"),
         ("tpu", {}, "tpu"),
+        (None, {"JAX_PLATFORMS": "cuda"}, "gpu"),
+        (None, {"JAX_PLATFORMS": "cuda,cpu"}, "gpu"),
+        (None, {"JAX_PLATFORMS": "cpu"}, None),
+        (None, {"JAX_PLATFORMS": "cpu,cuda"}, None),
+        (None, {"JAX_PLATFORMS": "tpu"}, "tpu"),
+        ("cpu", {"JAX_PLATFORMS": "cuda"}, None),
     ],
 )
 def test_a_run_must_use_the_device_that_it_was_given_or_asks_for(
@@ -31,10 +37,14 @@ def test_a_run_must_use_the_device_that_it_was_given_or_asks_for(
     assert expected_platform(Environment(1, platform), variables) == expected
 
 
-def test_a_run_on_a_gpu_that_jax_cannot_use_fails_with_the_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize("platforms", [{}, {"JAX_PLATFORMS": "cuda"}, {"JAX_PLATFORMS": "cuda,cpu"}])
+def test_a_run_on_a_gpu_that_jax_cannot_use_fails_with_the_reason(
+    tmp_path: Path, platforms: dict[str, str]
+) -> None:
     unread = DatasetFile(path="", digest="", profile={})
     # No machine has this GPU. Without it JAX would only log a warning, and train on the CPU.
-    with runner(tmp_path / "given", {"CUDA_VISIBLE_DEVICES": "GPU-none"}) as process:
+    with runner(tmp_path / "given", {"CUDA_VISIBLE_DEVICES": "GPU-none", **platforms}) as process:
         failed = process.run(trial_task(tmp_path / "trial", unread))[-1]
     assert (failed.type, failed.code) == ("failed", "no_gpu")
     assert "this run needs a GPU (CUDA_VISIBLE_DEVICES: GPU-none), but JAX " in failed.message
+    assert "cannot use it: ." not in failed.message, "JAX fails without a text where a plugin is missing"

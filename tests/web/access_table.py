@@ -39,6 +39,7 @@ GET /api/v1/promotions
 GET /api/v1/endpoints
 GET /api/v1/serving/access
 GET /api/v1/storage
+GET /api/v1/queue/pools
 GET /api/v1/workers
 GET /api/v1/workers/<worker_id>
 GET POST /api/v1/tokens
@@ -380,6 +381,7 @@ SCOPES = {
     "PATCH /projects/{slug}/quotas": "admin",
     "PATCH /projects/{slug}/sandbox": "admin",
     "PATCH /settings": "admin",
+    "GET /queue/pools": "read admin",
     "GET /workers": "read admin",
     "GET /workers/{worker_id}": "read admin",
     "POST /workers/{worker_id}/drain": "admin",

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 from jobs.program import ROOT
@@ -41,14 +42,28 @@ def scheduler_argv() -> tuple[str, ...]:
     return management_argv("scheduler")
 
 
-def worker_argv(pool: str, slots: int | None, *, check: bool = False) -> tuple[str, ...]:
-    """Return a worker's command. Without `slots` it uses as many as it has devices or cores.
+def worker_argv(
+    pool: str,
+    slots: int | None,
+    *,
+    labels: Mapping[str, str] = MappingProxyType({}),
+    options: Mapping[str, str | None] = MappingProxyType({}),
+    check: bool = False,
+) -> tuple[str, ...]:
+    """Return a worker's command.
 
-    With `check` it only prints how its runners would be isolated.
+    Args:
+        pool: the pool whose jobs it runs.
+        slots: None for as many as it has devices or cores.
+        labels: jobs may ask for them.
+        options: further options by name, without those that are None.
+        check: only print how its runners would be isolated.
     """
     sized = () if slots is None else ("--slots", str(slots))
+    labelled = tuple(word for key, value in labels.items() for word in ("--label", f"{key}={value}"))
+    others = tuple(word for name, value in options.items() if value is not None for word in (name, value))
     checked = ("--check",) if check else ()
-    return (sys.executable, "-m", "workers.node", "--pool", pool, *sized, *checked)
+    return (sys.executable, "-m", "workers.node", "--pool", pool, *sized, *labelled, *others, *checked)
 
 
 def chief_argv(arguments: Sequence[str]) -> tuple[str, ...]:

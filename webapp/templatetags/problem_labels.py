@@ -15,7 +15,7 @@ LABELS = {
     "/rows_without_target": "Leave out rows without a target",
 }
 """The labels of fields whose names are other words, except those of the experiment form."""
-NAMED = ("args", "env", "columns", "gap_words", "class_weights", "hyperparameters", "scores")
+NAMED = ("args", "env", "columns", "gap_words", "class_weights", "hyperparameters", "scores", "labels")
 """Parts of a body whose keys are names that users chose."""
 
 

@@ -10,6 +10,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from jobs.errors import TrainyardError
+from jobs.spec.labels import labels_text as of_labels
 from jobs.spec.name_lists import write_names
 from webapp.templatetags import problem_labels, words
 
@@ -32,6 +33,12 @@ def byte_size(count: float | None) -> str:
 def shown_message(text: str) -> str:
     """Show a message that REST has too."""
     return words.shown_message(str(text))
+
+
+@register.filter
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Show labels of workers, such as `gpu=h200, site=berlin`."""
+    return of_labels(labels)
 
 
 @register.filter

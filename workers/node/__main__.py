@@ -1,4 +1,4 @@
-"""Command line for the worker node: `python -m workers.node --pool P --slots N [--name NAME]`."""
+"""Command line for the worker node: `python -m workers.node`, with the options of `manage.py worker`."""
 
 import asyncio
 import gc
@@ -31,6 +31,7 @@ def _run(arguments: Sequence[str] | None) -> None:
     # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
+    from jobs.actions.runs.workers import NameTaken
     from jobs.errors import ForeignInstallation
     from jobs.monitoring.status import BadStatusAddress
     from jobs.private_files import NotPrivate
@@ -43,6 +44,10 @@ def _run(arguments: Sequence[str] | None) -> None:
     from workers.node.settings import read_settings
     from workers.system.environment import secret_values
 
+    ends = (
+        *(WorkerNameInUse, NameTaken, NotPrivate, CannotRecover, BadStatusAddress),
+        *(Incompatible, ForeignInstallation),
+    )
     settings = read_settings(arguments, django_settings.TRAINYARD_HOME)
     warn_of_removed()
     if settings.check:
@@ -61,14 +66,7 @@ def _run(arguments: Sequence[str] | None) -> None:
     try:
         asyncio.run(run_node(settings, secrets=secrets))
         status = 0
-    except (
-        WorkerNameInUse,
-        NotPrivate,
-        CannotRecover,
-        Incompatible,
-        ForeignInstallation,
-        BadStatusAddress,
-    ) as error:
+    except ends as error:
         sys.stderr.write(f"{error}\n")
     except Exception:
         logging.getLogger(__name__).exception("the worker ends with an error")

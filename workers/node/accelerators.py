@@ -1,17 +1,29 @@
 """Decides which GPUs a worker uses, and explains why it leaves its machine's GPUs unused."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from workers.node.gpu_claims import GpuClaims
 from workers.node.gpus import VISIBLE, DriverError, Gpu, Nvml, visible
+from workers.system.gpu_signs import GpuSigns, missing_part, read_signs
+from workers.system.jax_platforms import (
+    GPU_PLATFORMS,
+    VARIABLE,
+    PlatformDevice,
+    Probe,
+    probe,
+    requested_platforms,
+)
 
 PLUGINS = ("jax-cuda13-plugin", "jax-cuda12-plugin")
 """JAX's support of CUDA; `requirements-gpu.lock` installs the first one."""
 HOW_TO_INSTALL = "Run make setup-gpu, then restart the worker"
+CHOOSE_CPU = "To train on the CPU instead, start the worker with JAX_PLATFORMS=cpu."
+REFUSED = f"The worker takes no work until this is repaired and it is started again. {CHOOSE_CPU}"
 ON_CPU = "This worker trains on the CPU and takes no job with a GPU mesh."
+LOST = "It takes no work until they answer again."
 
 
 @dataclass(frozen=True)
@@ -21,46 +33,141 @@ class Accelerators:
     Attributes:
         gpus: in CUDA_VISIBLE_DEVICES order.
         problem: why the machine's GPUs are not used, for its administrator; None if all is as intended.
+        refuses: whether the worker takes no work because of the problem: the CPU was not asked for.
         nvml: reads the GPUs' figures; None without GPUs.
+        others: devices that are neither CPUs nor GPUs of NVIDIA, as JAX reports them.
     """
 
     gpus: tuple[Gpu, ...] = ()
     problem: str | None = None
+    refuses: bool = False
     nvml: Nvml | None = None
+    others: tuple[PlatformDevice, ...] = ()
 
     def devices(self) -> list[dict[str, Any]]:
-        """Return the GPUs for the worker's row; memory in bytes, load from 0 to 1."""
+        """Return the devices for the worker's row; memory in bytes, load from 0 to 1."""
+        others = [{"name": f"{other.platform}:{other.id}", "kind": other.kind} for other in self.others]
         if self.nvml is None:
-            return []
+            return others
         return [
             {"name": gpu.name, "kind": gpu.model, "uuid": gpu.uuid, **self.nvml.figures(gpu)}
             for gpu in self.gpus
         ]
 
+    def lost(self) -> str | None:
+        """Return a sentence about GPUs that answered when the worker started, and do not any more."""
+        if self.nvml is None:
+            return None
+        reasons = {gpu.name: reason for gpu in self.gpus if (reason := self.nvml.fault(gpu)) is not None}
+        if not reasons:
+            return None
+        listed = ", ".join(f"{name} ({reason})" for name, reason in reasons.items())
+        return f"GPUs of this worker do not answer any more: {listed}. {LOST}"
 
-def find(slots: int | None, environment: Mapping[str, str], claims: GpuClaims) -> Accelerators:
-    """Claim this worker's GPUs: one for each slot, or all that are free if `slots` is None."""
+
+def find(
+    slots: int | None,
+    environment: Mapping[str, str],
+    claims: GpuClaims,
+    *,
+    signs: Callable[[], GpuSigns] = read_signs,
+    start_jax: Callable[[Mapping[str, str]], Probe] = probe,
+) -> Accelerators:
+    """Claim this worker's GPUs.
+
+    Args:
+        slots: the number of GPUs, one for each slot; None for all that are free.
+        environment: the worker's.
+        claims: keeps them from other workers of the machine.
+        signs: looks for GPUs where no driver answers.
+        start_jax: asks JAX for its devices; only called if JAX_PLATFORMS names other devices than CPUs.
+    """
+    platforms = requested_platforms(environment)
     # The operator has decided against GPUs.
-    if environment.get("JAX_PLATFORMS") == "cpu":
+    if platforms[:1] == ("cpu",):
         return Accelerators()
+    if platforms and not set(platforms) & set(GPU_PLATFORMS):
+        return _find_others(environment, start_jax)
+    found = _find_gpus(slots, environment, claims, signs)
+    if not platforms or found.gpus:
+        return found
+    # JAX would fail in each run, and with a second platform in the list it would use that one silently.
+    reason = found.problem if found.refuses else _why_jax_has_none(found, environment, start_jax)
+    value = f"{VARIABLE}={environment[VARIABLE]}"
+    return Accelerators(problem=f"{value} asks for a GPU. {_as_sentence(reason)}", refuses=True)
+
+
+def _why_jax_has_none(
+    found: Accelerators,
+    environment: Mapping[str, str],
+    start_jax: Callable[[Mapping[str, str]], Probe],
+) -> str:
+    """Return why a GPU that was asked for is not there, on a machine where none was expected."""
+    reason = (found.problem or "This machine has no GPU of NVIDIA").removesuffix(ON_CPU).strip(". ")
+    error = start_jax(environment).error
+    of_jax = f". JAX: {error.rstrip('.')}" if error else ""
+    return f"{reason}{of_jax}. {REFUSED}"
+
+
+def _find_others(
+    environment: Mapping[str, str], start_jax: Callable[[Mapping[str, str]], Probe]
+) -> Accelerators:
+    """Return the devices of another platform, such as TPUs, which only JAX knows."""
+    answer = start_jax(environment)
+    if answer.error:
+        value = f"{VARIABLE}={environment[VARIABLE]}"
+        return Accelerators(
+            problem=f"{value}: JAX cannot use it: {answer.error.rstrip('.')}. {REFUSED}", refuses=True
+        )
+    others = tuple(device for device in answer.devices if device.platform not in ("cpu", "gpu"))
+    return Accelerators(others=others)
+
+
+def _find_gpus(
+    slots: int | None, environment: Mapping[str, str], claims: GpuClaims, signs: Callable[[], GpuSigns]
+) -> Accelerators:
     try:
         nvml = Nvml.open()
         gpus = [] if nvml is None else nvml.gpus()
     except DriverError as error:
-        return Accelerators(problem=f"The NVIDIA driver does not answer: {error}. {ON_CPU}")
-    if nvml is None or not gpus or environment.get(VISIBLE) in ("", "-1"):
-        return Accelerators()
+        return _refuse(f"The NVIDIA driver does not answer: {error}")
+    if nvml is None or not gpus:
+        return _without_driver(signs())
+    if environment.get(VISIBLE) in ("", "-1"):
+        return Accelerators(
+            problem=f"{VISIBLE}={environment[VISIBLE]} hides all GPUs of this machine, which has "
+            f"{_list(gpus)}. {ON_CPU}"
+        )
     allowed = visible(nvml, gpus, environment)
     if not allowed:
         sentence = f"{VISIBLE}={environment[VISIBLE]} names no GPU of this machine, which has {_list(gpus)}"
-        return Accelerators(problem=f"{sentence}. {ON_CPU}")
+        return _refuse(sentence)
     if (problem := plugin_problem()) is not None:
-        return Accelerators(problem=f"This machine has {_list(allowed)}, but {problem}. {ON_CPU}")
+        return _refuse(f"This machine has {_list(allowed)}, but {problem}")
     claimed = claims.claim(allowed, slots)
     if not claimed:
-        sentence = f"Other workers of this machine use {_list(allowed)}"
-        return Accelerators(problem=f"{sentence}. {ON_CPU}")
-    return Accelerators(tuple(claimed), None, nvml)
+        return _refuse(f"Other workers of this machine use {_list(allowed)}")
+    return Accelerators(tuple(claimed), nvml=nvml)
+
+
+def _without_driver(signs: GpuSigns) -> Accelerators:
+    """Return why no GPU is used where the driver shows none."""
+    reason = missing_part(signs)
+    if reason is None:
+        return Accelerators()
+    if signs.has_driver:
+        return _refuse(_as_sentence(reason).removesuffix("."))
+    # Without its driver, the card is there for a screen only.
+    return Accelerators(problem=f"{_as_sentence(reason)} {ON_CPU}")
+
+
+def _refuse(reason: str) -> Accelerators:
+    return Accelerators(problem=f"{reason}. {REFUSED}", refuses=True)
+
+
+def _as_sentence(text: str | None) -> str:
+    text = text or ""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def plugin_problem() -> str | None:

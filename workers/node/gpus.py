@@ -95,6 +95,21 @@ class Nvml:
             log.debug("%s does not report all of its figures: %s", gpu.name, error)
         return figures
 
+    def fault(self, gpu: Gpu) -> str | None:
+        """Return why a GPU does not answer any more; None if it answers."""
+        nvml = self._library
+        try:
+            nvml.nvmlDeviceGetMemoryInfo(gpu.handle)
+        except nvml.NVMLError as error:
+            # Some GPUs and some containers report no memory. They answer.
+            code = getattr(error, "value", None)
+            silent = (
+                getattr(nvml, name, object())
+                for name in ("NVML_ERROR_NOT_SUPPORTED", "NVML_ERROR_NO_PERMISSION")
+            )
+            return None if code in tuple(silent) else str(error)
+        return None
+
     def _gpu(self, index: int) -> Gpu:
         handle = self._library.nvmlDeviceGetHandleByIndex(index)
         uuid, model = self._library.nvmlDeviceGetUUID(handle), self._library.nvmlDeviceGetName(handle)

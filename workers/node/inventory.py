@@ -1,8 +1,10 @@
 """Reads the machine's devices, memory, load and package versions."""
 
 import functools
+import logging
 import os
 import platform
+import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -12,11 +14,15 @@ from workers.node.accelerators import PLUGINS, Accelerators
 from workers.system import usable_memory
 from workers.system.usable_memory import total_memory
 
+log = logging.getLogger(__name__)
+
 PACKAGES = ("trainyard", "keras", "jax", "jaxlib", *PLUGINS, "numpy")
 # Importing JAX alone would exceed a smaller default.
 MIN_MEMORY_CAP = 2 * 2**30
 # The rest is left to the node itself and the operating system.
 USABLE_SHARE = 0.9
+FAILURE_SECONDS = 60.0
+"""How long a worker takes no work after JAX could not use a GPU."""
 
 
 class Inventory:
@@ -24,6 +30,8 @@ class Inventory:
 
     def __init__(self, accelerators: Accelerators) -> None:
         self.accelerators = accelerators
+        self._lost: str | None = None
+        self._failure, self._failed_until = "", 0.0
         # The first call returns zeros: it only sets the start of the interval that the next one measures.
         psutil.cpu_percent(percpu=True)
 
@@ -31,11 +39,33 @@ class Inventory:
         """Return the worker's GPUs, or else the CPU cores; memory in bytes, load from 0 to 1."""
         return self.accelerators.devices() or _cpu_devices()
 
+    @property
+    def refusal(self) -> str | None:
+        """Return why this worker takes no work, as known at the last call of `info`; None if it does."""
+        if self.accelerators.refuses:
+            return self.accelerators.problem
+        return self._lost or (self._failure if time.monotonic() < self._failed_until else None)
+
+    def gpu_failed(self, reason: str) -> None:
+        """Take no work for a while: JAX could not use a GPU in a run. It may have been full for a moment."""
+        self._failure = f"A run could not use its GPU, so this worker takes no work for a minute: {reason}"
+        self._failed_until = time.monotonic() + FAILURE_SECONDS
+        log.error("%s", self._failure)
+
+    def _notice_lost_gpus(self) -> None:
+        before, self._lost = self._lost, self.accelerators.lost()
+        if self._lost is not None and before is None:
+            log.error("%s", self._lost)
+        elif self._lost is None and before is not None:
+            log.warning("all GPUs of this worker answer again")
+
     def info(self) -> dict[str, Any]:
         """Return the memory in bytes, the load, package versions, and why GPUs are not used."""
-        total, problem = total_memory(), self.accelerators.problem
+        self._notice_lost_gpus()
+        total, problem = total_memory(), self.accelerators.problem or self.refusal
         return {
             **({} if problem is None else {"no_gpu": problem}),
+            **({} if self.refusal is None else {"refuses": self.refusal}),
             "python": platform.python_version(),
             "packages": _versions(),
             "cores": cores(),

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,6 +18,7 @@ from django.conf import settings as django_settings
 from jobs import queue
 from jobs.actions.runs import workers
 from jobs.messages.sandbox import LevelState
+from jobs.models import Worker
 from jobs.queries import compatibility
 from jobs.store import store
 from workers.confinement.environments.environments import Environments
@@ -33,6 +35,7 @@ from workers.node.environment_records import EnvironmentRecords
 from workers.node.held_attempts import HeldAttempts
 from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
+from workers.node.lifetime import Lifetime
 from workers.node.node_folder import NodeFolder
 from workers.node.recovery import CannotRecover, RecoveryWatch
 from workers.node.runner_isolation import COMPILE_CACHES, isolate
@@ -70,13 +73,24 @@ class NodeResources:
         pool: its runners.
         slots: how many attempts of one slot may run at the same time.
         inventory: reads the machine's devices and memory.
+        lifetime: the limits of the node's life.
     """
 
     def __init__(
-        self, settings: NodeSettings, folder: NodeFolder, pool: RunnerPool, slots: int, inventory: Inventory
+        self,
+        settings: NodeSettings,
+        folder: NodeFolder,
+        pool: RunnerPool,
+        slots: int,
+        inventory: Inventory,
+        lifetime: Lifetime,
     ) -> None:
         self.settings = settings
         self.folder = folder
+        self.name = folder.name
+        """The worker's name, which another home's worker on this host may already have."""
+        self._process = secrets.token_hex(16)
+        self.lifetime = lifetime
         self.pool = pool
         self.slots = slots
         self.inventory = inventory
@@ -141,6 +155,7 @@ class NodeResources:
             threads_per_slot=self.threads_per_slot,
             memory_per_slot=memory_per_slot(self.slots),
             no_gpu=self.inventory.accelerators.problem,
+            gpu_failed=self.inventory.gpu_failed,
             sandbox_gpus=self.sandbox_gpus,
             packages=self.packages,
             copies=self.checkpoints.channel,
@@ -150,6 +165,7 @@ class NodeResources:
         """Return facts about the machine, with the memory for table rows in a run with one slot."""
         return {
             **self.inventory.info(),
+            **self.lifetime.info(),
             **(
                 {}
                 if self.levels is None
@@ -195,27 +211,41 @@ class NodeResources:
         folders = (self.folder.root, store().checkpoint_root)
         return disk_shortage(folders, self.settings.min_free_bytes)
 
+    def why_no_work(self) -> str | None:
+        """Return an error sentence if no new work may start here."""
+        return self.inventory.refusal or self.no_room()
+
     async def register(self) -> int:
         """Register as a new worker and return its id.
 
         Raises:
             Incompatible: the database belongs to another version of the program.
+            NameTaken: a live worker has the name that the operator chose.
         """
-        settings = self.settings
         await self.database.call(compatibility.require)
         await self.store_owner.ask()
-        worker = await self.database.call(
-            lambda: workers.register(
-                name=self.folder.name,
-                host=settings.host,
-                pid=os.getpid(),
-                pool=settings.pool,
-                slots=self.slots,
-                devices=self.inventory.devices(),
-                info=self.info(),
-            )
+        number = 1
+        while True:
+            try:
+                return (await self.database.call(self._register)).pk
+            except workers.NameTaken:
+                if self.settings.name is not None:
+                    raise
+                number += 1
+                self.name = f"{self.settings.host}-{number}"
+
+    def _register(self) -> Worker:
+        return workers.register(
+            name=self.name,
+            host=self.settings.host,
+            pid=os.getpid(),
+            pool=self.settings.pool,
+            slots=self.slots,
+            labels=self.settings.labels,
+            devices=self.inventory.devices(),
+            info=self.info(),
+            process=self._process,
         )
-        return worker.pk
 
 
 class Membership:
@@ -226,7 +256,7 @@ class Membership:
         self._resources = resources
         self._timing = resources.settings.timing
         self._poll_now, self._renew_now = asyncio.Event(), asyncio.Event()
-        self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.no_room)
+        self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.why_no_work)
         self.suggestions = Suggestions(resources.suggestion_process)
         queues = (queue.node_queue(worker_id), queue.pool_queue(resources.settings.pool))
         self.consumer = Consumer(
@@ -255,9 +285,14 @@ class Membership:
         return self._resources.slots
 
     @property
-    def no_room(self) -> str | None:
+    def why_no_work(self) -> str | None:
         """Why nothing new can start; None if it can."""
-        return self._resources.no_room()
+        return self._resources.why_no_work()
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether an attempt runs, or its end is still being written."""
+        return bool(self.attempts.attempt_ids)
 
     def handle_hint(self, hint: Hint) -> None:
         """React to a hint at once instead of at the next poll."""

@@ -9,12 +9,14 @@ from functools import partial
 
 from jobs.actions.own_installation import require_own_installation
 from jobs.actions.runs import attempt_end
+from jobs.actions.runs.workers import NameTaken
 from jobs.logged_errors import log_errors
 from jobs.queries.compatibility import Incompatible
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
 from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory, cores, memory_per_slot
+from workers.node.lifetime import KILL_SECONDS, Lifetime
 from workers.node.membership import Membership, NodeResources
 from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
 from workers.node.settings import NodeSettings
@@ -30,8 +32,8 @@ from workers.system.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
 
-# The time to end killed runners and to write the last events and ends of their attempts.
-KILL_SECONDS = 5.0
+NAME_SECONDS = 1.0
+"""How often the worker that has the name is looked at."""
 
 
 class Node:
@@ -57,7 +59,10 @@ class Node:
             fork_servers=fork_servers if settings.forks else None,
             sandboxes=Sandboxes(folder.attempts, readable=further_packages(settings.runner)),
         )
-        self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(hardware))
+        self._lifetime = Lifetime(settings.idle_exit, settings.max_life, settings.timing)
+        self._resources = NodeResources(
+            settings, folder, self._pool, slots, Inventory(hardware), self._lifetime
+        )
         self._membership: Membership | None = None
         self._draining, self._killed = asyncio.Event(), asyncio.Event()
         self._status = NodeStatus()
@@ -72,10 +77,12 @@ class Node:
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal, number)
+        ending = asyncio.create_task(self._end_by_itself())
         listener = self._status.listen(self._settings.status_address)
         try:
             await self._run()
         finally:
+            ending.cancel()
             if listener is not None:
                 listener.close()
 
@@ -121,8 +128,9 @@ class Node:
         worker_id = await self._register()
         if worker_id is None:
             return
-        self._folder.write_worker_id(worker_id)
-        log.info("worker %s (%s) is up with %s slots", worker_id, self._folder.name, self._resources.slots)
+        name = self._resources.name
+        self._folder.write_worker_id(worker_id, name)
+        log.info("worker %s (%s) is up with %s slots", worker_id, name, self._resources.slots)
         self._membership = membership = Membership(worker_id, self._resources)
         self._status.membership = membership
         running = asyncio.create_task(membership.run())
@@ -148,14 +156,37 @@ class Node:
             self._membership = self._status.membership = None
 
     async def _register(self) -> int | None:
+        """Register as a new worker. A worker with the same name that does not live any more is waited for.
+
+        Raises:
+            NameTaken: the worker with the same name lives.
+        """
         backoff = Backoff(self._timing.retry_first, self._timing.retry_limit)
+        holder: NameTaken | None = None
         while not self._draining.is_set():
             try:
                 return await self._resources.register()
             except DatabaseUnavailable as error:
                 log.warning("cannot register yet: %s", error)
                 await asyncio.sleep(backoff.next())
+            except NameTaken as error:
+                # Only a process that lives renews its lease. One that was killed has it for some seconds.
+                if holder is not None and error.lease_until != holder.lease_until:
+                    raise
+                if holder is None:
+                    log.warning("%s Waiting to see whether it still lives.", error)
+                holder = error
+                await asyncio.sleep(NAME_SECONDS)
         return None
+
+    async def _end_by_itself(self) -> None:
+        """Drain after a time without work, or at the end of the node's life."""
+        await self._lifetime.wait(self._is_busy)
+        log.info("%s The worker drains and ends.", self._lifetime.ending)
+        self._draining.set()
+
+    def _is_busy(self) -> bool:
+        return self._membership is not None and self._membership.is_busy
 
     async def _drain(self, membership: Membership) -> None:
         """Let every run write a checkpoint and end, so that it resumes on another worker at once."""

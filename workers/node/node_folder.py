@@ -86,11 +86,11 @@ class NodeFolder:
         short = Path(tempfile.gettempdir()) / f"trainyard-{os.getuid()}-{digest}"
         return create_private_folder(short) / "hints.sock"
 
-    def write_worker_id(self, worker_id: int) -> None:
-        """Store the worker's id and pid, so that a later node can end its attempts after a crash."""
+    def write_worker_id(self, worker_id: int, name: str) -> None:
+        """Store the worker's id, pid and name, so that a later node can end its attempts after a crash."""
         # Without the file, attempts end when their leases expire, so a full disk must not end the node.
         with contextlib.suppress(OSError):
-            _worker_file(self.root).write_text(f"{worker_id} {os.getpid()}\n")
+            _worker_file(self.root).write_text(f"{worker_id} {os.getpid()} {name}\n")
 
 
 class DeadWorker(NamedTuple):
@@ -129,8 +129,9 @@ def _clear(root: Path) -> list[DeadWorker]:
     shutil.rmtree(root / "runners", ignore_errors=True)
     # The node may have died before it had written the file, or while it wrote it.
     with contextlib.suppress(OSError, ValueError):
-        worker_id, pid = map(int, _worker_file(root).read_text().split())
-        return [DeadWorker(worker_id, root.name, pid)]
+        # Earlier versions wrote no name.
+        number, process, *name = _worker_file(root).read_text().split()
+        return [DeadWorker(int(number), name[0] if name else root.name, int(process))]
     return []
 
 

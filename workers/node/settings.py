@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.messages.sandbox import Level
+from jobs.worker_options import add_worker_options, labels_of
 from workers.confinement.forking.client import can_fork
 from workers.confinement.isolation.users import UidRange
 from workers.confinement.sandbox.levels import allowed_levels
 from workers.node.disk import min_free_bytes
+from workers.node.lifetime import seconds_to_end
 from workers.runner.environment import Environment
 from workers.supervise.attempt.memory import in_memory_bytes
 from workers.supervise.attempt.packages import build_limits
@@ -40,6 +42,9 @@ class NodeSettings:
         pool: the pool whose jobs it runs.
         slots: how many attempts of one slot may run at the same time; None: one for each GPU, or else core.
         name: the worker's name; None: the host's, with a number if it is in use.
+        labels: jobs may ask for them.
+        idle_exit: after so many seconds without work it ends; None: never.
+        max_life: it has ended so many seconds after its start; None: no limit.
         timing: intervals and time limits.
         min_free_bytes: with less free disk space, no new work starts.
         runner: the module that runners execute.
@@ -51,6 +56,9 @@ class NodeSettings:
     pool: str = "default"
     slots: int | None = None
     name: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    idle_exit: float | None = None
+    max_life: float | None = None
     timing: Timing = field(default_factory=Timing.from_environment)
     min_free_bytes: int = field(default_factory=min_free_bytes)
     runner: str = RUNNER
@@ -75,18 +83,18 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     parser = argparse.ArgumentParser(
         prog="workers.node", description="Runs the jobs of one pool on this machine."
     )
-    parser.add_argument("--pool", default="default", help="the pool whose jobs it runs")
-    parser.add_argument(
-        "--slots",
-        type=_positive,
-        help="number of concurrent jobs; default: the number of devices, else of cores",
-    )
-    parser.add_argument("--name", help="name of the worker; default: the host name")
-    parser.add_argument(
-        "--check", action="store_true", help="only print how runners are isolated; 1 if they are not"
-    )
-    parser.add_argument("--status-address", metavar="HOST:PORT", help="address of probes and metrics")
+    add_worker_options(parser)
     options = parser.parse_args(arguments)
+    try:
+        timing = Timing.from_environment()
+    except ValueError as error:
+        parser.error(str(error))
+    shortest = 2 * seconds_to_end(timing)
+    if options.max_life is not None and options.max_life < shortest:
+        parser.error(
+            f"argument --max-life: {options.max_life:.0f}s is too short, since runs get up to "
+            f"{timing.grace:.0f}s to write their checkpoints; give {shortest:.0f}s or more"
+        )
     forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
     standbys = _count(parser, STANDBY_VARIABLE, 1)
     # Where JAX preallocates, a standby would take a whole GPU before there is a task for it.
@@ -95,7 +103,6 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     try:
         uids = UidRange.read(os.environ)
         levels = allowed_levels()
-        timing = Timing.from_environment()
         _check_variables(os.environ)
     except ValueError as error:
         parser.error(str(error))
@@ -109,6 +116,9 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         pool=options.pool,
         slots=options.slots,
         name=options.name,
+        labels=labels_of(parser, options.label),
+        idle_exit=options.idle_exit,
+        max_life=options.max_life,
         runner=os.environ.get(MODULE_VARIABLE) or RUNNER,
         forks=forks,
         standbys=standbys,
@@ -140,10 +150,3 @@ def _count(parser: argparse.ArgumentParser, variable: str, default: int) -> int:
     if not text.isdecimal():
         parser.error(f"{variable}={text!r}: give a number of processes, 0 for none")
     return int(text)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of slots")
-    return number

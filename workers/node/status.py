@@ -68,7 +68,7 @@ class NodeStatus:
         missing = []
         if membership.seconds_unconfirmed > membership.lease_seconds:
             missing.append("database")
-        if membership.no_room is not None:
+        if membership.why_no_work is not None:
             missing.append("disk")
         return missing
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from workers.engine.errors import NoAccelerator
 from workers.runner.environment import Environment
 
+NO_PLUGIN = "it has no plugin for it"
+CHOSEN = {"cuda": "gpu", "rocm": "gpu"}
+"""How JAX calls the devices of these platforms."""
 CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 
 
@@ -28,7 +31,7 @@ def use_accelerator(environment: Environment) -> None:
         backend = jax.default_backend()
     # An assertion of JAX fails if there is no device of the platform at all.
     except (RuntimeError, AssertionError) as error:
-        raise NoAccelerator(_message(expected, f"cannot use it: {error}")) from error
+        raise NoAccelerator(_message(expected, f"cannot use it: {str(error) or NO_PLUGIN}")) from error
     if backend != expected:
         raise NoAccelerator(_message(expected, f"uses the {backend.upper()}"))
 
@@ -38,6 +41,10 @@ def expected_platform(environment: Environment, variables: Mapping[str, str]) ->
     if environment.platform is not None:
         platform = {"cuda": "gpu"}.get(environment.platform, environment.platform)
         return None if platform == "cpu" else platform
+    # With several platforms, JAX uses the next one if the first is missing.
+    chosen = variables.get("JAX_PLATFORMS", "").split(",")[0].strip()
+    if chosen:
+        return None if chosen == "cpu" else CHOSEN.get(chosen, chosen)
     return "gpu" if variables.get("CUDA_VISIBLE_DEVICES") else None
 
 

@@ -137,6 +137,7 @@ def _build_first(root: Job, request: DryBuildRequest) -> None:
             project=root.project,
             title=request.title,
             pool=root.pool,
+            labels=root.labels,
             priority=root.priority,
             max_restarts=1,
             created_by=root.created_by,

@@ -333,6 +333,7 @@ def queue_validation(
         title=f"Validate {version}",
         priority=80,
         created_by=by,
+        **submit.placement_like(version.source_job),
     )
 
 

@@ -1,5 +1,6 @@
-"""Pauses, resumes, finishes, stops, kills and retries jobs, and changes their priority or pool."""
+"""Pauses, resumes, finishes, stops, kills and retries jobs; changes their priority, pool or labels."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
@@ -229,8 +230,15 @@ def retry(job: Job, *, by: User) -> Job:
     return job
 
 
-def change(job: Job, *, priority: int | None = None, pool: str | None = None, by: User) -> Job:
-    """Change a job's priority or pool, with its steps. Running parts stay on their worker.
+def change(
+    job: Job,
+    *,
+    priority: int | None = None,
+    pool: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    by: User,
+) -> Job:
+    """Change a job's priority, pool or labels, with its steps. Running parts stay on their worker.
 
     Raises:
         Conflict: the job is final.
@@ -241,9 +249,13 @@ def change(job: Job, *, priority: int | None = None, pool: str | None = None, by
         fields["priority"] = priority
     if pool is not None:
         fields["pool"] = pool
+    if labels is not None:
+        fields["labels"] = dict(labels)
     with transaction.atomic():
         if not Job.objects.filter(pk=job.pk).unfinished().update(**fields):
-            raise Conflict(f"job {job.pk} is {job.state}; its priority and pool can no longer be changed")
+            raise Conflict(
+                f"job {job.pk} is {job.state}; its priority, pool and labels can no longer be changed"
+            )
         Job.objects.filter(parent=job).unfinished().update(**fields)
         audit.record("job.change", f"job:{job.pk}", by=by, project=job.project, **fields)
         hints.send("schedule", job=job.pk)

@@ -41,13 +41,13 @@ from jobs.queries.search.waiting import (
     format_slots,
     limit_reason,
 )
-from jobs.states import OPEN, WAITING, Desired, JobState
+from jobs.states import PLACEABLE, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")
 """Job columns that may be large and do not affect placement."""
 
-PLACEABLE = OPEN - {JobState.PAUSED, JobState.STOPPING}
-"""States in which jobs, or their trials, may wait for slots."""
+MAX_REASON = 500
+"""In characters, as the column has."""
 
 UNCLAIMED_SECONDS = 15.0
 """A worker has this time to claim an attempt; then its work is placed again."""
@@ -71,7 +71,7 @@ class LivePool:
 
     Attributes:
         workers: those that accept work.
-        draining: how many workers finish their attempts and accept no more.
+        draining: how many workers finish their attempts and accept no more, but those that end by themselves.
         minimum: returns the weakest sandbox for user code.
     """
 
@@ -145,8 +145,14 @@ def place_jobs() -> int:
     return placed
 
 
+def cut_reason(reason: str) -> str:
+    """Return a reason that fits its column."""
+    return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1]}…"
+
+
 def _record_reason(job: Job, reason: str) -> None:
     """Store why a waiting job waits, unless it is known."""
+    reason = cut_reason(reason)
     if reason != job.why_waiting and job.state in WAITING:
         # If another process has stored a reason since the row was read, that one is newer: it may be why
         # choosing trials failed.
@@ -168,7 +174,7 @@ def _explain_searches_without_trials(jobs: Iterable[Job], pools: dict[str, LiveP
 
 def _why_no_trial(search: Job, pool: LivePool) -> str:
     if not pool.workers:
-        return _no_worker(search.pool, pool)
+        return _no_worker(search, pool)
     if not pool.suitable(search):
         return why_none_fits(search, [worker.row for worker in pool.workers])
     is_known = search.why_waiting.startswith((CHOOSING_FAILED, BUILDING_FIRST))
@@ -176,7 +182,7 @@ def _why_no_trial(search: Job, pool: LivePool) -> str:
 
 
 def _invalid_spec(error: ValueError) -> str:
-    return f"Its spec is invalid: {error}"[:500]
+    return f"Its spec is invalid: {error}"
 
 
 def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
@@ -189,7 +195,8 @@ def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
     with_lease = Worker.objects.filter(~silent, lease_until__gt=now)
     for worker in with_lease.exclude(state__in=(Worker.State.LOST, Worker.State.GONE)):
         if worker.state == Worker.State.DRAINING:
-            pools[worker.pool].draining += 1
+            # One that ends by itself cannot be enabled again.
+            pools[worker.pool].draining += not worker.info.get("ending")
         else:
             # A worker whose disk is full keeps its attempts, but gets no more.
             free = 0 if worker.info.get("no_space") else worker.slots - taken[worker.pk]
@@ -259,7 +266,7 @@ def _why_waiting(
     """
     job = candidate.job
     if not pool.workers:
-        return _no_worker(job.pool, pool)
+        return _no_worker(job, pool)
     if not suitable:
         return why_none_fits(job, [worker.row for worker in pool.workers])
     if (reason := package_installs.describe_wait(job, installing)) is not None:
@@ -304,10 +311,10 @@ def _freest_worker(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
     return freest if freest is not None and freest.free >= needed else None
 
 
-def _no_worker(name: str, pool: LivePool) -> str:
+def _no_worker(job: Job, pool: LivePool) -> str:
     if pool.draining:
-        return f"All workers of pool {name} are draining; enable one on the Workers page."
-    return describe_missing_workers(name)
+        return f"All workers of pool {job.pool} are draining; enable one on the Workers page."
+    return describe_missing_workers(job.pool, job.labels)
 
 
 def _no_room(job: Job, suitable: list[LiveWorker]) -> str:

@@ -58,6 +58,7 @@ def submit(revision: Revision, *, by: User) -> Job:
             revision=revision,
             title=experiment.name,
             pool=spec.resources.pool,
+            labels=spec.resources.labels or {},
             priority=spec.resources.priority,
             slots=spec.resources.slots,
             max_restarts=spec.resources.max_restarts,
@@ -131,6 +132,15 @@ def _require_kept(job: Job) -> None:
         raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
 
 
+def placement_like(job: Job | None) -> dict[str, Any]:
+    """Return the pool and labels for a job about the model of another one, if that one asked for labels.
+
+    Labels may restrict where the data may be read. Without any, such a job runs in the default pool, whose
+    workers are always there.
+    """
+    return {"pool": job.pool, "labels": job.labels} if job is not None and job.labels else {}
+
+
 def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots: int = 1) -> Job:
     """Create a step's job under a root, or return the existing one."""
     # A unique constraint on these three columns makes concurrent calls create one row.
@@ -146,6 +156,7 @@ def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots:
             "title": title,
             "payload_json": payload.changed(dataset_version=root.payload.dataset_version).to_json(),
             "pool": root.pool,
+            "labels": root.labels,
             "priority": root.priority,
             "slots": slots,
             "max_restarts": root.max_restarts,

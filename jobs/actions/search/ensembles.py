@@ -84,6 +84,7 @@ def queue_payload(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job
             revision=like.revision,
             title=f"Ensemble of {trials}",
             pool=like.pool,
+            labels=like.labels,
             priority=like.priority,
             slots=like.slots,
             max_restarts=like.max_restarts,

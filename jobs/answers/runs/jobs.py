@@ -77,6 +77,7 @@ class JobOut(Answer):
     restarts: int
     priority: int
     pool: str
+    labels: dict[str, str] = Field(description="Only workers with all of these labels run it.")
     slots: int
     results: Stored[ResultsOut]
     sandbox: Stored[SandboxOut | None] = Field(
@@ -94,7 +95,7 @@ class JobOut(Answer):
 class WaitsForWorkerOut(TypedDict):
     """Why no running worker can take a job."""
 
-    pointer: Annotated[str, Field(description="The field that decides it: /pool or /slots.")]
+    pointer: Annotated[str, Field(description="The field that decides it: /pool, /labels or /slots.")]
     message: str
 
 

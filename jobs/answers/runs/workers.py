@@ -75,6 +75,17 @@ class WorkerInfoOut(TypedDict, total=False):
         int, Field(description="The size up to which a run of one slot keeps the rows of a table in memory.")
     ]
     no_gpu: Annotated[str, Field(description="Why GPUs of the machine are not used.")]
+    refuses: Annotated[
+        str,
+        Field(
+            description="Why it takes no work: a GPU that it should use cannot be used. Missing if it takes "
+            "work."
+        ),
+    ]
+    idle_exit_seconds: Annotated[float, Field(description="After so long without work it ends.")]
+    max_life_seconds: Annotated[float, Field(description="It has ended so long after its start.")]
+    seconds_left: Annotated[float, Field(description="The rest of its life at its last heartbeat.")]
+    ending: Annotated[str, Field(description="Why it drains and ends; missing while it does not.")]
     no_gpu_in_sandbox: Annotated[
         list[str],
         Field(
@@ -91,6 +102,7 @@ class WorkerOut(Answer):
     name: str
     host: str
     pool: str
+    labels: dict[str, str] = Field(description="Jobs may ask for workers with these.")
     state: str = Field(description="up, draining, lost or gone.")
     slots: int
     slots_busy: int

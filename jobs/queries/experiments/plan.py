@@ -12,7 +12,7 @@ from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User,
 from jobs.queries.code import code_checks, dry_builds, script_checks
 from jobs.queries.data import datasets
 from jobs.queries.experiments import base_versions, duration_history, warm_start
-from jobs.queries.runs.devices import fitting_workers, why_none_fits
+from jobs.queries.runs.devices import fitting_workers, why_none_fits, workers_with_labels
 from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.checks import (
     data as data_checks,
@@ -34,6 +34,7 @@ from jobs.spec.checks import (
 )
 from jobs.spec.checks.dry_build import BuiltModel
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.labels import has_labels
 from jobs.spec.plan import plan as planning
 from jobs.spec.plan.base_version import BaseVersion
 from jobs.spec.plan.plan import Plan, Situation
@@ -185,7 +186,10 @@ def _find_data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion |
 
 def plan_situation(project: Project, spec: ExperimentSpec, experiment: Experiment | None = None) -> Situation:
     """Return the slots and earlier durations that a plan depends on."""
-    workers = list(Worker.objects.live(spec.resources.pool))
+    live = list(Worker.objects.live(spec.resources.pool))
+    wanted = spec.resources.labels or {}
+    labelled = [worker for worker in live if has_labels(worker.labels, wanted)]
+    workers = [worker for worker in labelled if not worker.refusal]
     held = Attempt.objects.open().filter(worker__in=workers)
     busy = held.aggregate(taken=Sum("slots"))["taken"] or 0
     total = sum(worker.slots for worker in workers)
@@ -196,6 +200,8 @@ def plan_situation(project: Project, spec: ExperimentSpec, experiment: Experimen
             for worker in workers
         ),
         duration_history.past_durations(project, spec, experiment),
+        unlabelled=len(labelled) < len(live),
+        refusals=tuple(f"{worker.name}: {worker.refusal}" for worker in labelled if worker.refusal),
     )
 
 
@@ -204,7 +210,9 @@ def resource_warnings(job: Job) -> list[Problem]:
     if job.state in FINAL:
         return []
     live = list(Worker.objects.live(job.pool))
-    problem = unserved(job.pool, job.slots, max((worker.slots for worker in live), default=0))
+    able = workers_with_labels(job, live)
+    largest = max((worker.slots for worker in able), default=0)
+    problem = unserved(job.pool, job.slots, largest, job.labels, unlabelled=len(able) < len(live))
     if problem is not None:
         return [problem]
     # The scheduler reports an invalid spec.

@@ -1,6 +1,6 @@
-"""Reads the devices that a job needs, and the workers that can run it."""
+"""Reads the labels and devices that a job needs, and the workers that can run it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTransform
@@ -10,6 +10,7 @@ from jobs.models import Job, Worker
 from jobs.queries.code import installation, sandboxes
 from jobs.queries.code.sandboxes import Minimum, jobs_with_models, needs_sandbox
 from jobs.spec.checks.devices import describe_missing, lacks
+from jobs.spec.labels import has_labels, labels_text
 from jobs.spec.sections.mesh import MeshSpec
 
 
@@ -42,30 +43,64 @@ def fitting_workers(
 ) -> list[Worker]:
     """Return the workers in a job's pool that can run it, busy or not.
 
-    They have the slots, the devices and, for user code, the sandbox for it.
+    They have the labels, the slots, the devices and, for user code, the sandbox for it.
     """
-    large = [worker for worker in _workers_with_devices(job, workers) if worker.slots >= job.slots]
+    able = [worker for worker in workers_with_labels(job, workers) if not worker.refusal]
+    large = [worker for worker in _workers_with_devices(job, able) if worker.slots >= job.slots]
     return list(sandboxes.workers_offering(job, large, minimum))
+
+
+def workers_with_labels(job: Job, workers: Iterable[Worker]) -> list[Worker]:
+    """Return the workers with the labels that a job asks for."""
+    return [worker for worker in workers if has_labels(worker.labels, job.labels)]
 
 
 def why_none_fits(job: Job, live: list[Worker]) -> str:
     """Return a sentence that states why no worker in a job's pool can run it."""
     if not live:
-        return describe_missing_workers(job.pool)
-    mesh, equipped = mesh_of(job), _workers_with_devices(job, live)
+        return describe_missing_workers(job.pool, job.labels)
+    labelled = workers_with_labels(job, live)
+    if not labelled:
+        start = _start_command(job.pool, job.labels)
+        asked = labels_text(job.labels)
+        return f"No worker of pool {job.pool} has the labels {asked}; start one with: {start}"
+    able = [worker for worker in labelled if not worker.refusal]
+    if not able:
+        return _describe_refusals(job.pool, labelled)
+    mesh, equipped = mesh_of(job), _workers_with_devices(job, able)
     if mesh is not None and not equipped:
-        reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in live])
-        return f"{reason}; the Workers page shows why a worker uses no GPU."
+        reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in able])
+        return f"{reason}; {_why_no_gpu([*labelled])}"
     if (large := [worker for worker in equipped if worker.slots >= job.slots]) and needs_sandbox(job):
         return sandboxes.why_none_offers(large)
     largest = max((worker.slots for worker in equipped), default=0)
-    pool = f"pool {job.pool}{' with its GPUs' if len(equipped) < len(live) else ''}"
+    suffix = " with its labels" if job.labels else ""
+    pool = f"pool {job.pool}{suffix}{' with its GPUs' if len(equipped) < len(able) else ''}"
     return f"It needs {job.slots} slots on one worker; the largest worker of {pool} has {largest}."
 
 
-def describe_missing_workers(pool: str) -> str:
+def describe_missing_workers(pool: str, labels: Mapping[str, str] | None = None) -> str:
     """Describe why jobs wait in a pool without workers. The command ends the text, to be copied."""
-    return f"No worker runs in pool {pool}; start one with: {program.command_line(f'worker --pool {pool}')}"
+    return f"No worker runs in pool {pool}; start one with: {_start_command(pool, labels or {})}"
+
+
+def _start_command(pool: str, labels: Mapping[str, str]) -> str:
+    options = "".join(f" --label {key}={value}" for key, value in sorted(labels.items()))
+    return program.command_line(f"worker --pool {pool}{options}")
+
+
+def _describe_refusals(pool: str, workers: list[Worker]) -> str:
+    """Describe why the workers take no work: their machines have GPUs that they cannot use."""
+    others = f" (and {len(workers) - 1} more)" if len(workers) > 1 else ""
+    return f"Worker {workers[0].name} of pool {pool} takes no work{others}: {workers[0].refusal}"
+
+
+def _why_no_gpu(workers: list[Worker]) -> str:
+    reasons = {worker.name: worker.refusal or worker.info.get("no_gpu") for worker in workers}
+    first = next(((name, reason) for name, reason in reasons.items() if reason), None)
+    if first is None:
+        return "the Workers page shows why a worker uses no GPU."
+    return f"worker {first[0]}: {first[1]}"
 
 
 def _workers_with_devices(job: Job, workers: Iterable[Worker]) -> list[Worker]:

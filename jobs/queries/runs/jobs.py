@@ -147,6 +147,7 @@ def _job_out(
         restarts=job.restarts,
         priority=job.priority,
         pool=job.pool,
+        labels=job.labels,
         slots=job.slots,
         results=cast(
             ResultsOut, results | {"warnings": warnings, "artifacts": job_artifacts, "versions": registered}

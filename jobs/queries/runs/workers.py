@@ -14,6 +14,7 @@ from jobs.errors import NotFound
 from jobs.messages.warm_processes import Warm
 from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.queries.visibility import visible_ids
+from jobs.spec.labels import has_labels
 from jobs.spec.plan.find_model import ROW_MEMORY
 from jobs.spec.sections.resources import Resources
 
@@ -68,8 +69,9 @@ class Pool:
 
     @property
     def slots(self) -> int:
-        """Count the usable slots: on live workers that are not draining."""
-        return sum(len(view.slots) for view in self.workers if view.state == Worker.State.UP)
+        """Count the usable slots: on live workers that are not draining and take work."""
+        usable = (view for view in self.workers if view.state == Worker.State.UP)
+        return sum(len(view.slots) for view in usable if not view.worker.refusal)
 
     @property
     def busy(self) -> int:
@@ -86,11 +88,13 @@ def warm_processes(worker: Worker) -> list[Warm]:
 
 
 def row_memory_of_pool(resources: Resources) -> int:
-    """Return the table size that every live worker in a pool keeps in memory, in bytes.
+    """Return the table size that every live worker with these labels in a pool keeps in memory, in bytes.
 
     Workers report it for one slot. Workers from earlier releases do not: they have `ROW_MEMORY`.
     """
-    workers = Worker.objects.live(resources.pool)
+    labels = resources.labels or {}
+    live = Worker.objects.live(resources.pool)
+    workers = [worker for worker in live if has_labels(worker.labels, labels)]
     sizes = (worker.info.get("row_memory_bytes", ROW_MEMORY) for worker in workers)
     return min((size for size in sizes if isinstance(size, int)), default=ROW_MEMORY)
 
@@ -163,7 +167,8 @@ def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
 def _slots_of_worker(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
     if not alive:
         return [Slot("lost")] * worker.slots
-    rest: SlotState = "draining" if worker.state == Worker.State.DRAINING else "free"
+    takes_none = worker.state == Worker.State.DRAINING or worker.refusal
+    rest: SlotState = "draining" if takes_none else "free"
     return held + [Slot(rest)] * max(worker.slots - len(held), 0)
 
 
@@ -186,6 +191,7 @@ def _worker_out(worker: Worker, slots_busy: int) -> WorkerOut:
         name=worker.name,
         host=worker.host,
         pool=worker.pool,
+        labels=worker.labels,
         state=worker.state,
         slots=worker.slots,
         slots_busy=slots_busy,

@@ -44,38 +44,41 @@ def _check_kind(mesh: MeshSpec, slots: int) -> Iterator[Problem]:
 
 
 def lacks(mesh: MeshSpec | None, slots: int, devices: Collection[str]) -> bool:
-    """Return whether a worker cannot run a job because it lacks GPUs.
+    """Return whether a worker cannot run a job because it lacks GPUs or TPUs.
 
     Args:
         mesh: from the job's spec.
         slots: the job's slots. A later step has fewer slots than the mesh has devices, and uses as many GPUs.
         devices: the names of the worker's devices.
     """
-    if mesh is None or mesh.kind != "gpu":
+    # Every machine has a CPU, and each mesh of CPUs may be simulated.
+    if mesh is None or mesh.kind == "cpu":
         return False
     if mesh.names:
         return not set(mesh.names) <= set(devices)
-    return count_gpus(devices) < min(mesh.size(), slots)
+    needed = min(mesh.size(), slots) if mesh.kind == "gpu" else mesh.size()
+    return _count(mesh.kind, devices) < needed
 
 
-def count_gpus(devices: Collection[str]) -> int:
-    """Count the GPUs among device names."""
-    return sum(name.startswith("gpu:") for name in devices)
+def _count(kind: str, devices: Collection[str]) -> int:
+    """Count the devices of a kind among device names."""
+    return sum(name.startswith(f"{kind}:") for name in devices)
 
 
 def describe_missing(mesh: MeshSpec, slots: int, pool: str, workers: Collection[Collection[str]]) -> str:
     """Return why no worker in a pool can run a job with this mesh, without a full stop.
 
     Args:
-        mesh: a mesh that uses GPUs.
+        mesh: a mesh that uses GPUs or TPUs.
         slots: the job's slots.
         pool: the pool's name.
         workers: the device names for each worker in the pool.
     """
     if mesh.names:
         return f"No worker of pool {pool} has {' and '.join(mesh.names)}"
-    most = max(map(count_gpus, workers), default=0)
+    kind = mesh.kind.upper()
+    most = max((_count(mesh.kind, devices) for devices in workers), default=0)
     if most == 0:
-        return f"No worker of pool {pool} has a GPU"
-    needed = min(mesh.size(), slots)
-    return f"The job needs {needed} GPUs on one worker, and the largest of pool {pool} has {most}"
+        return f"No worker of pool {pool} has a {kind}"
+    needed = min(mesh.size(), slots) if mesh.kind == "gpu" else mesh.size()
+    return f"The job needs {needed} {kind}s on one worker, and the largest of pool {pool} has {most}"

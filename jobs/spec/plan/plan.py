@@ -44,9 +44,13 @@ class Situation(NamedTuple):
 
     free_slots: int
     workers: tuple[WorkerSize, ...] = ()
-    """The pool's live workers."""
+    """The pool's live workers that have the labels and take work."""
 
     history: History | None = None
+    unlabelled: bool = False
+    """Whether the pool has live workers without the labels."""
+    refusals: tuple[str, ...] = ()
+    """The workers with the labels that take no work, each with its reason."""
 
     @property
     def total_slots(self) -> int:
@@ -168,7 +172,7 @@ def make_plan(
         *plan_warnings.search_warnings(spec, space),
         *_override_warnings(spec, described),
         *plan_warnings.time_warnings(spec, now.workers),
-        *plan_warnings.worker_warnings(spec, now.workers),
+        *plan_warnings.worker_warnings(spec, now.workers, unlabelled=now.unlabelled, refusals=now.refusals),
         *plan_warnings.gpu_warnings(spec, now.workers),
     ]
     return Plan(

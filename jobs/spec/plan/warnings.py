@@ -211,15 +211,28 @@ def gpu_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Itera
         )
 
 
-def worker_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
-    """Yield the warnings about slots and devices that no worker has.
+def worker_warnings(
+    spec: ExperimentSpec,
+    workers: Collection[WorkerSize],
+    *,
+    unlabelled: bool = False,
+    refusals: Collection[str] = (),
+) -> Iterator[Problem]:
+    """Yield the warnings about labels, slots and devices that no worker has.
 
     Args:
         spec: the experiment.
-        workers: the live workers of its pool.
+        workers: the live workers of its pool that have its labels and take work.
+        unlabelled: whether others run in the pool.
+        refusals: workers with its labels that take no work, and why.
     """
     mesh, slots, pool = spec.mesh, spec.resources.slots, spec.resources.pool
-    problem = unserved(pool, slots, max((worker.slots for worker in workers), default=0))
+    if refusals and not workers:
+        reasons = " ".join(refusals)
+        yield Problem("/resources/pool", f"no worker of pool {pool!r} takes the job. {reasons}")
+        return
+    labels, largest = spec.resources.labels, max((worker.slots for worker in workers), default=0)
+    problem = unserved(pool, slots, largest, labels, unlabelled=unlabelled)
     if problem is not None:
         yield Problem(f"/resources{problem.pointer}", problem.message)
         return

@@ -1,10 +1,12 @@
-"""Declares the spec section `resources`: pool, slots, priority, restarts."""
+"""Declares the spec section `resources`: pool, labels, slots, priority, restarts."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.labels import Labels, labels_text
 from jobs.spec.problems import Problem, warning
 
 POOL = r"^[a-z0-9][a-z0-9_-]{0,62}$"
@@ -15,6 +17,9 @@ class Resources(Frozen):
     """Slots are per trial, or per training without a search. Higher priorities (0 to 100) run first."""
 
     pool: str = Field(default="default", pattern=POOL)
+    labels: Labels | None = Field(
+        default=None, description="only workers with all of these labels run it, such as gpu: h200"
+    )
     slots: int = Field(default=1, ge=1, le=1024)
     hosts: int = Field(default=1, ge=1, description="only 1 is available yet")
     priority: int = Field(default=50, ge=0, le=100)
@@ -39,14 +44,25 @@ class WorkerSize(NamedTuple):
     """Why runs with code get no GPU, and why not several; empty words if they do."""
 
 
-def unserved(pool: str, slots: int, largest: int) -> Problem | None:
+def unserved(
+    pool: str, slots: int, largest: int, labels: Mapping[str, str] | None = None, *, unlabelled: bool = False
+) -> Problem | None:
     """Return why no running worker can take a job, at the field that decides it, or None if one can.
 
     Args:
         pool: the job's pool.
         slots: the slots that it needs. It runs on one worker, so several workers' free slots do not add up.
-        largest: the most slots that a running worker in the pool has; 0 if none runs.
+        largest: the most slots that a running worker in the pool with the labels has; 0 if none runs.
+        labels: the labels that it asks for.
+        unlabelled: whether workers without these labels run in the pool.
     """
+    if largest == 0 and labels and unlabelled:
+        options = " ".join(f"--label {key}={value}" for key, value in sorted(labels.items()))
+        return warning(
+            "/labels",
+            f"no running worker of pool {pool!r} has the labels {labels_text(labels)}, so the job will wait",
+            f"Start a worker with --pool {pool} {options}, or choose other labels",
+        )
     if largest == 0:
         return warning(
             "/pool",

@@ -119,6 +119,21 @@ def test_the_mesh_is_drawn_and_its_rules_are_validated(form: Page, look: Look) -
     look(page, "experiment-form-mesh")
 
 
+def test_labels_are_a_list_and_a_text_that_is_none_is_reported_at_the_field(form: Page) -> None:
+    page = form
+    step(page, "Resources")
+    labels = at(page, "/resources/labels")
+    labels.fill("gpu=h200, site = berlin")
+    settled(page, "ok")
+    assert spec(page)["resources"]["labels"] == {"gpu": "h200", "site": "berlin"}
+    for text in ("gpu", "gpu=a, gpu=b"):
+        labels.fill(text)
+        settled(page, "bad")
+    labels.fill("")
+    settled(page, "ok")
+    assert "labels" not in spec(page)["resources"]
+
+
 def test_only_arguments_of_the_selected_schedule_and_optimizer_are_shown_and_kept(form: Page) -> None:
     page = form
     step(page, "Training")

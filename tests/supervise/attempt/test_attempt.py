@@ -87,6 +87,16 @@ async def test_a_job_that_trains_on_the_cpu_of_a_machine_with_gpus_has_a_warning
     assert [(w.code, w.message) for w in warned[2]] == [("no_gpu", "JAX's CUDA plugin is not installed.")]
 
 
+async def test_a_run_whose_gpu_jax_cannot_use_is_placed_again_and_its_worker_is_told(bench: Bench) -> None:
+    reasons: list[str] = []
+    bench.node = replace(bench.node, gpu_failed=reasons.append)
+    failed = {"type": "failed", "time": 1.0, "code": "no_gpu", "message": "this run needs a GPU"}
+    ending = await bench.run(["raw", json.dumps(failed)], attempt=1)
+    assert ending is not None
+    assert (ending.outcome, ending.code) == (Outcome.LOST, "no_gpu")
+    assert reasons == ["this run needs a GPU"]
+
+
 async def test_an_attempt_has_its_gpus_to_itself_until_it_ends(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

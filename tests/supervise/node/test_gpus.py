@@ -14,6 +14,7 @@ from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
 from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory
+from workers.system.gpu_signs import GpuSigns
 
 ROOT = Path(__file__).resolve().parents[3]
 BOOT = uuid.uuid4().hex
@@ -147,9 +148,9 @@ def test_a_worker_that_was_killed_has_released_its_gpus(claims: GpuClaims) -> No
 
 def test_a_machine_without_gpus_has_no_problem(claims: GpuClaims, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert find(None, {}, claims) == Accelerators()
+    assert find(None, {}, claims, signs=GpuSigns) == Accelerators()
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(0, NotFound("no library")))
-    assert find(None, {}, claims) == Accelerators()
+    assert find(None, {}, claims, signs=GpuSigns) == Accelerators()
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(4))
     assert find(None, {"JAX_PLATFORMS": "cpu"}, claims) == Accelerators(), "the operator chose the CPU"
 
@@ -159,8 +160,10 @@ def test_a_gpu_that_cannot_be_used_is_explained(claims: GpuClaims, monkeypatch: 
     hardware = find(None, {}, claims)
     assert hardware.gpus == ()
     assert "has gpu:0 (NVIDIA H200), " in (hardware.problem or "")
-    assert "but JAX's CUDA plugin is not installed. This worker trains on the CPU" in (hardware.problem or "")
-    assert Inventory(hardware).info()["no_gpu"] == hardware.problem
+    assert "but JAX's CUDA plugin is not installed. The worker takes no work" in (hardware.problem or "")
+    assert hardware.refuses
+    inventory = Inventory(hardware)
+    assert inventory.info()["no_gpu"] == inventory.info()["refuses"] == inventory.refusal == hardware.problem
     assert Inventory(hardware).devices()[0]["kind"] == "cpu"
     wrong = find(None, {"CUDA_VISIBLE_DEVICES": "7"}, claims)
     assert "CUDA_VISIBLE_DEVICES=7 names no GPU" in (wrong.problem or "")

@@ -36,7 +36,7 @@ def test_two_living_nodes_never_share_a_name(tmp_path: Path) -> None:
 def test_runners_of_a_dead_node_are_killed_and_its_worker_is_returned(tmp_path: Path) -> None:
     dead = NodeFolder.claim(tmp_path, "dead")
     runner = leave_runner(dead)
-    dead.write_worker_id(17)
+    dead.write_worker_id(17, "dead")
     die(dead)
     folder = NodeFolder.claim(tmp_path, "own")
     assert clean_up_dead_nodes(folder) == [(17, "dead", os.getpid())]
@@ -46,7 +46,7 @@ def test_runners_of_a_dead_node_are_killed_and_its_worker_is_returned(tmp_path: 
 
 def test_a_node_that_starts_again_returns_its_previous_worker(tmp_path: Path) -> None:
     before = NodeFolder.claim(tmp_path, "node")
-    before.write_worker_id(17)
+    before.write_worker_id(17, "node")
     die(before)
     assert [dead.id for dead in clean_up_dead_nodes(NodeFolder.claim(tmp_path, "node"))] == [17]
 

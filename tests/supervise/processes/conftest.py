@@ -68,10 +68,11 @@ ROOT = Path(__file__).resolve().parents[3]
 class NodeProcess:
     """`python -m workers.node` with short intervals and fake runners."""
 
-    def __init__(self, log: Path, name: str = "node", **environment: str) -> None:
+    def __init__(self, log: Path, *options: str, name: str = "node", **environment: str) -> None:
         self.log = log
+        command = [sys.executable, "-m", "workers.node", "--slots", "2", "--name", name, *options]
         self.process = subprocess.Popen(
-            argv_dying_with_parent([sys.executable, "-m", "workers.node", "--slots", "2", "--name", name]),
+            argv_dying_with_parent(command),
             cwd=ROOT,
             env=os.environ
             | {
@@ -116,8 +117,8 @@ def _argv(process: psutil.Process) -> list[str]:
 def nodes(tmp_path: Path) -> Iterator[Callable[..., NodeProcess]]:
     started: list[NodeProcess] = []
 
-    def start(**environment: str) -> NodeProcess:
-        started.append(NodeProcess(tmp_path / "node.log", **environment))
+    def start(*options: str, name: str = "node", **environment: str) -> NodeProcess:
+        started.append(NodeProcess(tmp_path / "node.log", *options, name=name, **environment))
         return started[-1]
 
     yield start

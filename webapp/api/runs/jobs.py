@@ -24,6 +24,7 @@ from jobs.queries.runs import events as event_log
 from jobs.queries.runs import jobs as queries
 from jobs.queries.runs import metrics as metric_log
 from jobs.spec.json_types import JsonObject
+from jobs.spec.labels import Labels
 from jobs.spec.name_lists import read_names
 from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import POOL
@@ -80,6 +81,9 @@ class JobChange(In):
 
     priority: int | None = Field(None, ge=0, le=100, description="Higher runs first.")
     pool: str | None = Field(None, pattern=POOL)
+    labels: Labels | None = Field(
+        None, description="Replaces the labels that a worker must have; {} asks for none."
+    )
 
 
 class MetricsFilter(Schema):
@@ -153,10 +157,10 @@ def get_job(request: HttpRequest, job_id: Id, response: HttpResponse) -> JobOut:
 
 @router.patch("/jobs/{int:job_id}", response=ChangedJobOut)
 def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> ChangedJobOut:
-    """Change a job's priority or pool. `warnings` names a pool without a worker."""
+    """Change a job's priority, pool or labels. `warnings` names a pool without a worker."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
-    changed = control.change(job, priority=body.priority, pool=body.pool, by=who)
+    changed = control.change(job, priority=body.priority, pool=body.pool, labels=body.labels, by=who)
     warnings = [
         {"pointer": problem.pointer, "message": problem.message} for problem in resource_warnings(changed)
     ]

@@ -1,4 +1,4 @@
-"""Operations on the workers that run jobs."""
+"""Operations on the workers that run jobs, and the queues of their pools."""
 
 from typing import Annotated
 
@@ -9,9 +9,12 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions.runs import workers
+from jobs.answers.runs.pool_queues import PoolQueueOut
 from jobs.answers.runs.workers import WorkerOut
 from jobs.models import Worker
 from jobs.queries.runs import workers as queries
+from jobs.queries.runs.pool_queues import pool_queues
+from jobs.spec.sections.resources import POOL
 from webapp.api.auth import actor, needs
 from webapp.api.paging import Page, Paging, paginate_bulk
 from webapp.api.shapes import Id, OneOf
@@ -37,6 +40,23 @@ def list_workers(
     """List the workers."""
     rows = queries.workers_in_state(pool=filters.pool, state=filters.state)
     return paginate_bulk(Page[WorkerOut], rows, paging, queries.workers_out)
+
+
+class PoolFilter(Schema):
+    """The filter of queues."""
+
+    pool: str | None = Field(
+        None, pattern=POOL, description="Only this pool; it is returned also if nothing waits in it."
+    )
+
+
+@router.get("/queue/pools", response=Page[PoolQueueOut], auth=needs("read", "admin"))
+def list_queues(
+    request: HttpRequest,  # noqa: ARG001
+    filters: Query[PoolFilter],
+) -> Page[PoolQueueOut]:
+    """Return the length and the age of the queue of each pool, in one page."""
+    return Page[PoolQueueOut](items=pool_queues(filters.pool), next=None)
 
 
 @router.get("/workers/{worker_id}", response=WorkerOut, auth=needs("read", "admin"))

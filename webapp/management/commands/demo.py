@@ -4,6 +4,7 @@ import signal
 import subprocess
 import time
 from argparse import ArgumentParser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from webapp.ops.parts import management_argv
 
 START_SECONDS = 300.0
 STOP_SECONDS = 90.0
+CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 SCENARIOS = {"digits": DIGITS, "table": TABLE}
 
 
@@ -97,6 +99,9 @@ class Command(BaseCommand):
 def _start(host: str, port: int, serving_port: int, *, by_hand: bool = False) -> "subprocess.Popen[bytes]":
     command = management_argv("up", "--host", host, "--port", str(port), "--serving-port", str(serving_port))
     environment = os.environ | {"TRAINYARD_HOME": str(settings.TRAINYARD_HOME), "TRAINYARD_DEMO": "1"}
+    if not any(map(find_spec, CUDA_PLUGINS)):
+        # On a machine with a GPU, a worker takes no work without the plugin unless the CPU is asked for.
+        environment.setdefault("JAX_PLATFORMS", "cpu")
     if by_hand:
         # Frequent, so that a runner can be killed in the middle of a short training.
         environment.setdefault("TRAINYARD_CHECKPOINT_SECONDS", "0.25")

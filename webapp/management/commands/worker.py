@@ -2,7 +2,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand
 
-from jobs.monitoring.status import OPTION_HELP
+from jobs.worker_options import add_worker_options, labels_of
 from webapp.ops.parts import exec_command, worker_argv
 
 
@@ -11,22 +11,32 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--pool", default="default", help="the pool whose jobs it runs")
-        parser.add_argument(
-            "--slots",
-            type=int,
-            help="number of concurrent jobs; default: the number of devices, else of cores",
-        )
-        parser.add_argument(
-            "--check",
-            action="store_true",
-            help="only print how runners are isolated, exit status 1 if they are not, and the sandboxes",
-        )
-
-        parser.add_argument("--status-address", metavar="HOST:PORT", help=OPTION_HELP)
+        add_worker_options(parser)
+        self._parser = parser
 
     def handle(
-        self, *, pool: str, slots: int | None, check: bool, status_address: str | None, **_: object
+        self,
+        *,
+        name: str | None,
+        pool: str,
+        label: list[tuple[str, str]],
+        slots: int | None,
+        idle_exit: float | None,
+        max_life: float | None,
+        status_address: str | None,
+        check: bool,
+        **_: object,
     ) -> None:
-        status = () if status_address is None else ("--status-address", status_address)
-        exec_command((*worker_argv(pool, slots, check=check), *status))
+        labels = labels_of(self._parser, label)
+        options = {
+            "--name": name,
+            "--idle-exit": seconds(idle_exit),
+            "--max-life": seconds(max_life),
+            "--status-address": status_address,
+        }
+        exec_command(worker_argv(pool, slots, labels=labels, options=options, check=check))
+
+
+def seconds(duration: float | None) -> str | None:
+    """Return a duration as the worker reads it."""
+    return None if duration is None else f"{duration:.0f}s"

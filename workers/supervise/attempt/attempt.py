@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ from workers.supervise.events.event_validation import EventValidator
 from workers.supervise.events.quota_watch import QuotaWatch
 from workers.supervise.events.spool import Spool
 
+NO_GPU = "no_gpu"
+"""The code of runs whose GPU JAX cannot use."""
+
 
 class AttemptSupervisor:
     """Runs one claimed attempt. `run` never raises: every error becomes the attempt's end."""
@@ -42,6 +46,7 @@ class AttemptSupervisor:
         self._turn = RunnerTurn(
             assignment, node, self._calls, self._stop_request, self.lease, self._ending, self.end
         )
+        self._has_code = True
         self._packages: Installed | None = None
         self._uploads: CheckpointUploads | None = None
         self._recorder: EventRecorder | None = None
@@ -83,12 +88,21 @@ class AttemptSupervisor:
         # until the lease expires.
         except Exception as error:  # noqa: BLE001
             ending = AttemptEnd.from_error(error)
+        ending = self._blame_machine(ending)
         self.end(ending)
         if self._uploads is not None:
             await self._uploads.finish(ending)
         await self._calls.finish(ending)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         await self._turn.remove_work()
+
+    def _blame_machine(self, ending: AttemptEnd) -> AttemptEnd:
+        """Place a run again whose GPU the machine could not provide, and report the GPU to the node."""
+        # A program of a user could write this code to keep the worker from all work.
+        if ending.code != NO_GPU or self._has_code:
+            return ending
+        self._node.gpu_failed(ending.message)
+        return replace(ending, outcome=Outcome.LOST)
 
     async def _run_in(self, folder: Path) -> AttemptEnd:
         shutil.rmtree(folder, ignore_errors=True)
@@ -100,6 +114,7 @@ class AttemptSupervisor:
             loading.cancel()
             return self._ending.result()
         task = loading.result()
+        self._has_code = task.code is not None
         # The owner may have stopped the job while its files were downloaded.
         if self._stop_request.requested:
             self.end(self._stop_request.ending())

@@ -1,5 +1,6 @@
 """Holds the resources that all attempts on a node share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +43,8 @@ class NodeContext:
     """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""
+    gpu_failed: Callable[[str], None] = field(default=lambda _reason: None)
+    """Called with the reason when JAX cannot use a GPU that a run was given."""
     copies: CopyChannel | None = None
     """Moves checkpoints to and from other machines; None if these have the same folder of checkpoints."""
     sandbox_gpus: SandboxGpus = field(default_factory=lambda: SandboxGpus({}))

@@ -72,6 +72,12 @@ RESOURCES = Section(
             "Placement",
             (
                 F("/resources/pool", "Pool"),
+                F(
+                    "/resources/labels",
+                    "Labels",
+                    "Only workers with all of them run it, such as gpu=h200, site=berlin.",
+                    kind="labels",
+                ),
                 F("/resources/slots", "Slots per trial"),
                 F("/resources/priority", "Priority", "Higher priorities run first."),
                 F("/resources/max_restarts", "Restarts", "After a lost worker or runner."),

@@ -8,6 +8,7 @@ from django import forms
 from jobs.models import CodeVersion, Dataset
 from jobs.queries.data.datasets import READY
 from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.labels import read_labels
 from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
 from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
@@ -31,6 +32,7 @@ PLACES = {
     "/spec/fit/seed": "seed",
     "/spec/after/register": "register",
     "/spec/resources/pool": "pool",
+    "/spec/resources/labels": "labels",
     "/spec/resources/slots": "slots",
     "/name": "name",
 }
@@ -108,6 +110,12 @@ class ScriptForm(ReadForm):
         help_text=f"A model of which the file {MODEL_FILE} that the script writes becomes a version.",
     )
     pool = forms.CharField(label="Pool", max_length=63, initial="default")
+    labels = forms.CharField(
+        label="Labels",
+        required=False,
+        max_length=2_000,
+        help_text="Only workers with all of them run it, such as gpu=h200, site=berlin.",
+    )
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)
@@ -144,6 +152,13 @@ class ScriptForm(ReadForm):
             if line.strip():
                 variables[name.strip()] = value.strip()
         return variables
+
+    def clean_labels(self) -> dict[str, str]:
+        """Return the labels by name."""
+        try:
+            return read_labels(self.cleaned_data["labels"])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
 
     def has_objective(self, values: Mapping[str, Any]) -> bool:
         """Return whether a search's objective is complete; if not, its fields have errors."""

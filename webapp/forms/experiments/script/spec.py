@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jobs.spec.labels import labels_text
+
 NO_DATA = ""
 Json = dict[str, Any]
 
@@ -35,6 +37,7 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
         "resources": {
             **spec_part(base, "resources"),
             "pool": values["pool"].strip(),
+            "labels": values["labels"] or None,
             "slots": values["slots"],
         },
     }
@@ -119,6 +122,8 @@ def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     yield "pruner", spec_part(search, "pruner").get("kind", "")
     yield "register", spec_part(spec_part(spec, "after"), "register").get("model", "")
     yield "pool", spec_part(spec, "resources").get("pool", "default")
+    labels = spec_part(spec_part(spec, "resources"), "labels")
+    yield "labels", labels_text({str(key): str(value) for key, value in labels.items()})
     yield "slots", spec_part(spec, "resources").get("slots", 1)
 
 

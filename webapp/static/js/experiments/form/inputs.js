@@ -50,6 +50,26 @@ function commas(value, areScalars) {
   return value.map((item) => (isOther(item) ? quote(item) : writeNames([text(item)]))).join(", ");
 }
 
+/**
+ * Return the labels in a text such as `gpu=h200, site=berlin`; validation reports a text that is no such list.
+ * @param {string} text
+ */
+function labels(text) {
+  const parts = text.split(",").map((part) => part.trim());
+  const pairs = parts.filter(Boolean).map((part) => part.split("=").map((word) => word.trim()));
+  if (!pairs.length) return undefined;
+  const hasTwice = new Set(pairs.map(([key]) => key)).size < pairs.length;
+  return hasTwice || pairs.some((pair) => pair.length !== 2) ? text.trim() : Object.fromEntries(pairs);
+}
+
+/** @param {unknown} value */
+function labelsText(value) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return text(value);
+  return Object.entries(value)
+    .map(([key, one]) => `${key}=${text(one)}`)
+    .join(", ");
+}
+
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field */
 
 /**
@@ -67,6 +87,7 @@ const READ = {
   value: scalar,
   values,
   scale: scalar,
+  labels,
 };
 
 /**
@@ -103,6 +124,7 @@ export function show(input, value) {
   else if (kind === "metrics") mark(input, value);
   else if (kind === "switch" && input instanceof HTMLInputElement) input.checked = shown === true;
   else if (input instanceof HTMLSelectElement) choose(input, shown);
+  else if (isField(input) && kind === "labels") input.value = labelsText(value);
   else if (isField(input))
     input.value = kind === "list" || kind === "values" ? commas(value, kind === "values") : text(value);
 }
