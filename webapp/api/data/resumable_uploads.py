@@ -19,6 +19,7 @@ from jobs import access, upload_files
 from jobs.actions.data import resumable_uploads as actions
 from jobs.answers.data.resumable_uploads import ResumableUploadOut
 from jobs.errors import BadInput, Conflict, TrainyardError
+from jobs.public_path import beside_public_path
 from jobs.queries.data import resumable_uploads as queries
 from jobs.spec.problems import Problem
 from webapp.api.auth import actor, needs
@@ -116,7 +117,7 @@ def begin_upload(request: HttpRequest, response: HttpResponse) -> Status[Resumab
     metadata = _read_metadata(request.headers.get("Upload-Metadata", ""))
     project = access.get_project(actor(request), metadata["project"], access.Action.WRITE)
     upload = actions.begin(project, name=metadata["filename"], length=length, by=actor(request))
-    response["Location"] = f"/api/v1/uploads/{upload.pk}"
+    response["Location"] = beside_public_path(f"/api/v1/uploads/{upload.pk}")
     response["Upload-Expires"] = _expiry_date(upload.until)
     return Status(201, queries.upload_out(upload))
 
