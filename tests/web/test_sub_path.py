@@ -10,15 +10,14 @@ from django.test import Client
 from django.urls import Resolver404, get_script_prefix, resolve, set_script_prefix
 
 from jobs.models import Deletion, Job
+from tests.factories import SEARCH
 from tests.people import People, browser_of
 from tests.web.searches import searching
 from tests.web.test_stranger import PLAIN, ROUTES, Yard, address, body_of, make_yard
 from webapp.templatetags.trainyard import icon
 
 PREFIX = "/trainyard"
-POINTERS = re.compile(
-    r"data-(within|toggle|pointer|problem|goto|section|field|follows|at|unused|place|of)|id|for|name|value"
-)
+POINTERS = re.compile(r"data-(within|toggle|goto|owns|section-of)|id|for|name|value")
 """Attributes that have places in a spec, which look like addresses."""
 ADDRESSES = re.compile(r"https?://testserver(?!/trainyard(?:[/?#\s\"'&<]|$))[^\s\"'<]*")
 RELATIVE = re.compile(r'"/(?:api|jobs|ws|models|datasets|code|static|accounts|login)/[^"]*"')
@@ -104,10 +103,10 @@ def test_all_pages_and_answers_name_only_addresses_below_the_path(yard: Yard) ->
 
 
 def test_pages_of_jobs_name_only_addresses_below_the_path(below_a_path: None, people: People) -> None:
-    search = searching(people, [])
+    search = searching(people, [*SEARCH["search"]["space"]])
     browser = browser_of(people.owner)
     tabs = [f"/jobs/{search.pk}?tab={tab}" for tab in ("overview", "trials", "logs", "artifacts", "answer")]
-    for path in (*tabs, f"/jobs/{search.pk}/trials/1", "/experiments/new?project=yard"):
+    for path in (*tabs, f"/jobs/{search.pk}/trials/1"):
         response = browser.get(path)
         assert not wrong_addresses(response), path
 

@@ -133,6 +133,8 @@ def find_offset(request: HttpRequest, upload_id: str) -> HttpResponse:
     """Return the number of received bytes, as headers."""
     upload = access.get_upload(actor(request), upload_id)
     _require_tus(request)
+    if upload.artifact_id is None:
+        upload_files.require_here(upload.pk)
     upload_files.wait_for_part(upload.pk)
     metadata = f"filename {_encode_text(upload.name)},project {_encode_text(upload.project.slug)}"
     return HttpResponse(
@@ -157,6 +159,7 @@ def send_part(request: HttpRequest, upload_id: str) -> HttpResponse:
     offset, size = _read_number(request, "Upload-Offset"), request.headers.get("Content-Length", "")
     if queries.is_moved(upload):
         raise Conflict(f"All bytes of {upload.name!r} have been received.")
+    upload_files.require_here(upload.pk)
     if size.isdecimal() and offset + int(size) > upload.length:
         raise TooLarge(f"The upload has {upload.length:,} bytes, and this part goes beyond them.")
     header = request.headers.get("Upload-Checksum")
