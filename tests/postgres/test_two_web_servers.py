@@ -244,6 +244,17 @@ def test_a_socket_at_one_server_gets_the_events_of_the_other(
             wait_for(lambda: text in str(socket.recv(timeout=20)), f"an event at {server}", 30)  # noqa: B023
 
 
+def test_each_may_ask_prediction_servers(pair: Pair) -> None:
+    files = [
+        Path(environment["TRAINYARD_HOME"], "run", "prediction.token") for environment in pair.environments
+    ]
+    own = [file.read_text().strip() for file in files]
+    assert len(set(own)) == 2
+    for secret in own:
+        headers = {**proxied(pair), "Authorization": f"Bearer {secret}"}
+        assert httpx2.get(f"{pair.servers[0]}/api/v1/serving/access", headers=headers).status_code == 200
+
+
 def begin_upload(browser: httpx2.Client, token: str, length: int) -> str:
     """Begin an upload; return its address."""
     metadata = "filename b3JkZXJzLmNzdg==,project eWFyZA=="
