@@ -3,17 +3,20 @@
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import Resolver404, get_script_prefix, resolve, set_script_prefix
 
+from jobs import program
 from jobs.models import Deletion, Job
 from tests.factories import SEARCH
 from tests.people import People, browser_of
 from tests.web.searches import searching
 from tests.web.test_stranger import PLAIN, ROUTES, Yard, address, body_of, make_yard
+from webapp.settings.env import OWN_PLACES
 from webapp.templatetags.trainyard import icon
 
 PREFIX = "/trainyard"
@@ -22,6 +25,11 @@ POINTERS = re.compile(r"data-(within|toggle|goto|owns|section-of)|id|for|name|va
 ADDRESSES = re.compile(r"https?://testserver(?!/trainyard(?:[/?#\s\"'&<]|$))[^\s\"'<]*")
 RELATIVE = re.compile(r'"/(?:api|jobs|ws|models|datasets|code|static|accounts|login)/[^"]*"')
 """Addresses in JSON."""
+
+SOURCES = sorted((program.ROOT / "webapp" / "static" / "js").rglob("*.js"))
+PLACES = "|".join(sorted(OWN_PLACES - {"search", "code"}))
+BARE = re.compile(rf"(?<!address\()(?<!const PLACE = )[\"'`]/(?:{PLACES})(?=[/?\"'`$#])")
+"""Addresses in scripts. `/search` and `/code` are places in a spec, too."""
 
 
 @pytest.fixture
@@ -127,3 +135,9 @@ def test_a_deletion_names_its_way_back_below_the_path(yard: Yard) -> None:
     assert Deletion.objects.exists() and Job.objects.exists()
     items = browser_of(yard.people.administrator).get("/api/v1/deletions").json()["items"]
     assert [item["restore"].startswith(f"{PREFIX}/api/v1/") for item in items] == [True]
+
+
+@pytest.mark.parametrize("script", SOURCES, ids=lambda path: path.name)
+def test_scripts_put_the_path_before_their_addresses(script: Path) -> None:
+    found = [line for line in script.read_text().splitlines() if BARE.search(line)]
+    assert not found, f"write address(…) of shared/addresses.js: {found}"

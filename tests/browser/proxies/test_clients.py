@@ -1,11 +1,14 @@
 """Programs that use REST behind the shipped configurations of proxies: event streams and large bodies."""
 
+import http.client
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -121,6 +124,27 @@ def test_a_large_body_is_not_collected_by_the_proxy(
         # nginx collects bodies in files here.
         assert not [path for path in tmp_path.glob("body/*") if path.is_file()]
     assert Artifact.objects.filter(bytes=file.stat().st_size).exists()
+
+
+@pytest.mark.parametrize("proxy", [behind_nginx, behind_caddy])
+def test_a_body_beyond_the_limit_gets_the_sentence_of_trainyard(
+    client: httpx2.Client, server: str, tmp_path: Path, proxy: Proxy
+) -> None:
+    with proxy(server, tmp_path) as address:
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection(urlsplit(address).netloc, context=context, timeout=30)
+        connection.putrequest("POST", "/api/v1/datasets")
+        connection.putheader("Authorization", client.headers["Authorization"])
+        connection.putheader("Content-Type", "multipart/form-data; boundary=x")
+        # More than TRAINYARD_MAX_UPLOAD_BYTES, and less than the limit of the configuration.
+        connection.putheader("Content-Length", str(3 * 2**29))
+        connection.endheaders()
+        connection.send(b"--x\r\n")
+        response = connection.getresponse()
+        document = json.loads(response.read())
+        connection.close()
+    assert response.status == 413
+    assert "The limit of" in document["detail"]
 
 
 def test_a_refusal_of_the_shipped_configuration_names_the_setting_of_nginx(
