@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,9 @@ def source(tmp_path: Path, settings: Any) -> Iterator[Path]:
     settings.WHITENOISE_USE_FINDERS = False
     settings.STATIC_ROOT = tmp_path / "static"
     settings.STATIC_ROOT.mkdir()
-    finders.get_finder.cache_clear()
+    finders.get_finder.cache_clear()  # type: ignore[attr-defined]
     yield folder
-    finders.get_finder.cache_clear()
+    finders.get_finder.cache_clear()  # type: ignore[attr-defined]
     end_servers()
 
 
@@ -90,7 +91,7 @@ def test_files_whose_removal_was_interrupted_are_built_again(
             path.unlink()
 
     with monkeypatch.context() as patch:
-        patch.setattr(static_files.shutil, "rmtree", remove_one)
+        patch.setattr(shutil, "rmtree", remove_one)
         start_server(settings, tmp_path)
     end_servers()
     (source / "page.css").write_text("body { color: red; }")

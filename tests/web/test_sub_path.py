@@ -39,10 +39,10 @@ def below_a_path(settings: Any) -> Iterator[None]:
     settings.TRAINYARD_API_BURST = 1e9
     before = get_script_prefix()
     set_script_prefix(f"{PREFIX}/")
-    icon.cache_clear()  # type: ignore[attr-defined]
+    icon.cache_clear()
     yield
     set_script_prefix(before)
-    icon.cache_clear()  # type: ignore[attr-defined]
+    icon.cache_clear()
 
 
 @pytest.fixture
