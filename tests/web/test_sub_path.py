@@ -1,6 +1,7 @@
 """The dashboard below a path of a host: every address that it writes begins with this path."""
 
 import re
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,8 +17,8 @@ from tests.factories import SEARCH
 from tests.people import People, browser_of
 from tests.web.searches import searching
 from tests.web.test_stranger import PLAIN, ROUTES, Yard, address, body_of, make_yard
+from webapp.api.site import api
 from webapp.settings.env import OWN_PLACES
-from webapp.templatetags.trainyard import icon
 
 PREFIX = "/trainyard"
 POINTERS = re.compile(r"data-(within|toggle|goto|owns|section-of)|id|for|name|value")
@@ -39,10 +40,20 @@ def below_a_path(settings: Any) -> Iterator[None]:
     settings.TRAINYARD_API_BURST = 1e9
     before = get_script_prefix()
     set_script_prefix(f"{PREFIX}/")
-    icon.cache_clear()
+    forget_addresses()
     yield
     set_script_prefix(before)
-    icon.cache_clear()
+    forget_addresses()
+
+
+def forget_addresses() -> None:
+    """Clear the caches of pages: in a process, the path of the public address does not change."""
+    api._documents.clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("webapp."):
+            for value in list(vars(module).values()):
+                if callable(clear := getattr(value, "cache_clear", None)):
+                    clear()
 
 
 @pytest.fixture
@@ -117,6 +128,11 @@ def test_pages_of_jobs_name_only_addresses_below_the_path(below_a_path: None, pe
     for path in (*tabs, f"/jobs/{search.pk}/trials/1"):
         response = browser.get(path)
         assert not wrong_addresses(response), path
+
+
+def test_the_openapi_document_has_the_path(below_a_path: None, db: None) -> None:
+    paths = Client().get("/api/v1/openapi.json").json()["paths"]
+    assert paths and all(path.startswith(f"{PREFIX}/api/v1/") for path in paths)
 
 
 def test_a_visitor_is_led_to_the_login_below_the_path(yard: Yard) -> None:
