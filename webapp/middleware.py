@@ -56,7 +56,7 @@ def private_responses(handler: Handler) -> Handler:
 
     def respond(request: HttpRequest) -> HttpResponse:
         response = handler(request)
-        value = "no-store" if request.path.startswith(ACCOUNT_PAGES) else "private, no-cache"
+        value = "no-store" if request.path_info.startswith(ACCOUNT_PAGES) else "private, no-cache"
         response.headers.setdefault("Cache-Control", value)
         return response
 

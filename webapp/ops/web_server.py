@@ -6,6 +6,7 @@
 import argparse
 import faulthandler
 import gc
+import logging
 import os
 import signal
 import socket
@@ -61,6 +62,11 @@ def _serve(options: argparse.Namespace) -> None:
 
     use_pool()
     django.setup()
+    # These modules import models.
+    from webapp.accounts import cookie_names
+    from webapp.ops import static_files
+
+    static_files.use()
     protocol = limited(
         LimitedHttpProtocol,
         max_connections=settings.TRAINYARD_MAX_CONNECTIONS,
@@ -85,6 +91,8 @@ def _serve(options: argparse.Namespace) -> None:
     server = LimitedServer(config, options.health_socket)
     # Not by a signal, which uvicorn repeats at its end: the sentence would be lost, and so the exit status.
     watch = _new_watch(lambda: setattr(server, "should_exit", True))
+    # While the database is away, this waits for the first request.
+    cookie_names.complete()
     watch.start()
     server.run(sockets=[socket.socket(fileno=options.fd)])
     sys.exit(watch.problem)
@@ -93,10 +101,22 @@ def _serve(options: argparse.Namespace) -> None:
 def _new_watch(end: Callable[[], object]) -> "VersionWatch":
     """End with a message if the database is not this installation's. One that is away is no reason."""
     # These modules import models, which need `django.setup()` first.
-    from webapp.ops.preparation import database_error
+    from django.conf import settings
+
+    from jobs.errors import TrainyardError
+    from webapp.ops.errors import OpsError
+    from webapp.ops.home import Home
+    from webapp.ops.preparation import database_error, keep_dashboard_token
     from webapp.ops.version_watch import VersionWatch
 
-    watch = VersionWatch(end)
+    def begin() -> None:
+        try:
+            keep_dashboard_token(Home(Path(settings.TRAINYARD_HOME)))
+        except (OpsError, TrainyardError, OSError) as error:
+            # Pages work without it, except the form Try it of a prediction server that asks for tokens.
+            logging.getLogger(__name__).warning("no token for the prediction server: %s", error)
+
+    watch = VersionWatch(end, begin=begin)
     if database_error() is None:
         watch.compare()
     if watch.problem is not None:

@@ -285,9 +285,14 @@ class Membership:
         return self._resources.slots
 
     @property
-    def why_no_work(self) -> str | None:
-        """Why nothing new can start; None if it can."""
-        return self._resources.why_no_work()
+    def no_room(self) -> str | None:
+        """Why the disk has no room for new work; None if it has."""
+        return self._resources.no_room()
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the devices take no work; None if they do."""
+        return self._resources.inventory.refusal
 
     @property
     def is_busy(self) -> bool:

@@ -68,8 +68,10 @@ class NodeStatus:
         missing = []
         if membership.seconds_unconfirmed > membership.lease_seconds:
             missing.append("database")
-        if membership.why_no_work is not None:
+        if membership.no_room is not None:
             missing.append("disk")
+        if membership.refusal is not None:
+            missing.append("devices")
         return missing
 
     def _metrics(self) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from jobs.answers.people.departures import DepartureOut
 from jobs.answers.people.people import InvitedOut, PersonOut
 from jobs.errors import BadInput
 from jobs.models import User
+from jobs.public_path import beside_public_path
 from jobs.queries.people import people as queries
 from jobs.queries.people.departures import departure_of, departure_out
 from jobs.spec.problems import Problem
@@ -66,7 +67,7 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
     if body.admin:
         require_rights_of_admin(request)
     added = people.add_person(body.user, by=actor(request), admin=body.admin)
-    path = people.create_login_link(added, by=actor(request))
+    path = beside_public_path(people.create_login_link(added, by=actor(request)))
     person = queries.person_out(added)
     return Status(201, InvitedOut(**vars(person), login_link=request.build_absolute_uri(path)))
 
