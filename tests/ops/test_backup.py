@@ -13,7 +13,7 @@ import pytest
 
 from jobs.actions.own_installation import IDENTITY_FILE
 from webapp.ops.backup import back_up
-from webapp.ops.database_copies import dump_postgres
+from webapp.ops.database_copies import copy_sqlite, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
@@ -209,3 +209,13 @@ def test_checkpoints_in_the_home_that_the_restored_database_does_not_know_are_re
         (cache / folder).mkdir(parents=True)
     full.restore(saved, force=True)
     assert [path.name for path in (cache / "job-1").iterdir()] == ["0000000010-1"]
+
+
+def test_a_restored_copy_of_the_database_is_private(full: Installation, tmp_path: Path) -> None:
+    copy_sqlite(Path(full.database["NAME"]), copy := tmp_path / "before-migration.sqlite3")
+    before = os.umask(0o022)
+    try:
+        full.restore(copy, force=True)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(Path(full.database["NAME"]).stat().st_mode) == 0o600

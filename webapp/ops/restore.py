@@ -1,6 +1,7 @@
 """Restores a backup into a home. The whole backup is verified before the home is changed."""
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -118,6 +119,8 @@ def _check_is_empty(home: Home, database: Mapping[str, Any]) -> None:
 def _unpack(source: Path, scratch: Path) -> int:
     """Extract the backup below `scratch`, and verify it. Return the number of its files."""
     if (member := _kind_of_copy(source)) is not None:
+        # Created first, because the file may have been made readable by others.
+        os.close(os.open(scratch / member, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         shutil.copyfile(source, scratch / member)
         check_copy(scratch / member)
         return 1
