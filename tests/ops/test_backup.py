@@ -6,6 +6,7 @@ import stat
 import tarfile
 import threading
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,35 @@ def test_a_restored_copy_of_the_database_is_private(full: Installation, tmp_path
     finally:
         os.umask(before)
     assert stat.S_IMODE(Path(full.database["NAME"]).stat().st_mode) == 0o600
+
+
+LIVE = "(name TEXT, holder TEXT, until TEXT)", "(name TEXT, host TEXT, state TEXT, lease_until TEXT)"
+
+
+def add_parts(installation: Installation, until: datetime) -> None:
+    """Add a scheduler and a worker on other machines, which have renewed their leases until this time."""
+    text = f"{until.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"
+    with closing(installation.connect()) as connection:
+        for table, columns in zip(("jobs_lease", "jobs_worker"), LIVE, strict=True):
+            connection.execute(f"CREATE TABLE {table} {columns}")
+        connection.execute("INSERT INTO jobs_lease VALUES ('scheduler', 'far:7', ?)", [text])
+        connection.execute("INSERT INTO jobs_worker VALUES ('b', 'far', 'up', ?)", [text])
+        connection.execute("INSERT INTO jobs_worker VALUES ('c', 'far', 'gone', ?)", [text])
+        connection.commit()
+
+
+def test_a_database_that_parts_on_other_machines_use_is_not_replaced(
+    full: Installation, tmp_path: Path
+) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    add_parts(full, datetime.now(UTC) + timedelta(seconds=10))
+    with pytest.raises(OpsError, match=r"in use by the scheduler far:7, worker b on far\. Stop all parts"):
+        full.restore(saved, force=True)
+    assert not list(full.home.root.glob("restore.*"))
+
+
+def test_parts_that_were_killed_do_not_hinder_a_restore_for_long(full: Installation, tmp_path: Path) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    add_parts(full, datetime.now(UTC) - timedelta(seconds=1))
+    full.restore(saved, force=True)
+    assert full.points() == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.unfinished_restore import MARKER
+from webapp.ops import live_parts
 from webapp.ops.backup_file import POSTGRES_MEMBER, SQLITE_MEMBER, read_backup
 from webapp.ops.database_copies import (
     POSTGRES_HEADER,
@@ -49,7 +50,7 @@ def restore(
         secret_key: the file of the secret key; None: the one in the home.
 
     Raises:
-        OpsError: the home is in use or not empty, or the backup is incomplete or damaged.
+        OpsError: the home or the database is in use or not empty, or the backup is incomplete or damaged.
     """
     home.create()
     lock = HomeLock(home.lock_file)
@@ -58,8 +59,10 @@ def restore(
         marker = home.root / MARKER
         _remove_left(home)
         # A restore that was killed has passed these checks, and its home can only be restored again.
-        if not force and not marker.exists():
-            _check_is_empty(home, database)
+        if not marker.exists():
+            if not force:
+                _check_is_empty(home, database)
+            live_parts.require_none(database)
         # On the same disk as the home, so that the last step is a rename.
         with tempfile.TemporaryDirectory(dir=home.root, prefix=SCRATCH) as folder:
             scratch = Path(folder)
