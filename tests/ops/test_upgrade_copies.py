@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from webapp.ops import upgrade_copies
+from webapp.ops.database import upgrade_copies
 from webapp.ops.home import Home
 
 FORMER, HALF = {("jobs", "0001")}, {("jobs", "0001"), ("jobs", "0002")}

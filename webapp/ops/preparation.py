@@ -22,7 +22,8 @@ from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
 from jobs.queries import compatibility
 from jobs.queries.people.people import people_accounts
 from jobs.signing import public_key_file
-from webapp.ops import new_database, upgrade_copies
+from webapp.ops import new_database
+from webapp.ops.database import upgrade_copies
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home, write_private
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.unfinished_restore import MARKER
-from webapp.ops import live_parts
 from webapp.ops.backup_file import POSTGRES_MEMBER, SQLITE_MEMBER, read_backup
+from webapp.ops.database import live_parts
 from webapp.ops.database_copies import (
     POSTGRES_HEADER,
     SQLITE_HEADER,

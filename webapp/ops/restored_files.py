@@ -15,8 +15,8 @@ from jobs.queries.storage.ownership import RESTORED
 from jobs.store import CACHE_FOLDER
 from jobs.store.base import is_digest
 from jobs.store.local import LocalStore
-from webapp.ops import upgrade_copies
 from webapp.ops.backup_file import ARTIFACTS, POSTGRES_MEMBER, SECRET_KEY_MEMBER, SQLITE_MEMBER
+from webapp.ops.database import upgrade_copies
 from webapp.ops.database_copies import (
     is_sqlite,
     read_column,

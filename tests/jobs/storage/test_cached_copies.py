@@ -136,7 +136,7 @@ def test_what_killed_processes_left_of_downloads_is_deleted(
     objects.local.path(digest).unlink()
 
     def be_killed(_source: str, target: str) -> None:
-        # What a killed process leaves: a download and a copy that nothing completes.
+        # A killed process leaves a download and a copy that nothing completes.
         for age, name in ((0, "young"), (2, "old")):
             (left := objects.local.root / f"{Path(target).parent.name}{name}").mkdir()
             (left / digest).write_text("0000")
