@@ -14,8 +14,13 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
-def opened_parent(root: Path, relative: str) -> Iterator[tuple[int, str]]:
+def opened_parent(root: Path, relative: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
     """Open a file's folder below `root`; yield its descriptor and the file's name in it.
+
+    Args:
+        root: a folder.
+        relative: the file's path below it.
+        create: make the folders that are missing.
 
     Raises:
         OSError: a folder on the way is missing, or is a link.
@@ -29,6 +34,9 @@ def opened_parent(root: Path, relative: str) -> Iterator[tuple[int, str]]:
     descriptor = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
     try:
         for folder in folders:
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=descriptor)
             parent, descriptor = descriptor, os.open(folder, _FOLDER, dir_fd=descriptor)
             os.close(parent)
         yield descriptor, name

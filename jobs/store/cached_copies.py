@@ -12,6 +12,10 @@ from typing import NamedTuple
 from jobs.store.base import is_digest
 
 DEFAULT_LIMIT = 20 * 2**30
+DOWNLOAD = ".download-"
+"""The beginning of the names of folders into which a file is downloaded."""
+INCOMPLETE_SECONDS = 24 * 3600.0
+"""An incomplete file that is older belongs to a process that was killed."""
 IN_USE_SECONDS = 3600.0
 """A file that was asked for may be opened so much later: packages are installed before a run starts."""
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -28,8 +32,9 @@ class _Entry(NamedTuple):
 def evict(cache: Path, limit: int, *, folders: Iterable[Path] = ()) -> int:
     """Delete the least recently used copies beyond the limit, and return how many.
 
-    A file that was used in the last hour, or that a running attempt names, is kept, also above the limit. A
-    process that reads a file while it is deleted reads it to its end.
+    Incomplete files that killed processes left are deleted, too. A file that was used in the last hour, or
+    that a running attempt names, is kept, also above the limit. A process that reads a file while it is
+    deleted reads it to its end.
 
     Args:
         cache: the folder of a `LocalStore`, in the home.
@@ -39,6 +44,7 @@ def evict(cache: Path, limit: int, *, folders: Iterable[Path] = ()) -> int:
     before = time.time() - IN_USE_SECONDS
     in_use = _named_in_tasks(cache.parent)
     total = evicted = 0
+    _delete_incomplete(cache, before=time.time() - INCOMPLETE_SECONDS)
     entries = [*_files(cache), *(entry for folder in folders for entry in _whole(folder))]
     # Newest first, so that those beyond the limit are the least recently used ones.
     for entry in sorted(entries, reverse=True):
@@ -47,6 +53,15 @@ def evict(cache: Path, limit: int, *, folders: Iterable[Path] = ()) -> int:
             _delete(entry.path)
             evicted += 1
     return evicted
+
+
+def _delete_incomplete(cache: Path, *, before: float) -> None:
+    # No other part does it on a machine without a scheduler.
+    for pattern in (f"{DOWNLOAD}*", "[0-9a-f][0-9a-f]/.put-*"):
+        for path in cache.glob(pattern):
+            with contextlib.suppress(FileNotFoundError):  # another process evicts too
+                if path.stat().st_mtime < before:
+                    _delete(path)
 
 
 def _files(cache: Path) -> Iterator[_Entry]:

@@ -112,7 +112,7 @@ class ObjectStore:
                 if not self.fs.exists(self._trashed(digest)):
                     raise NotFound(f"artifact {digest} is not in the store") from None
                 place = self._take_from_trash(digest)
-        with tempfile.TemporaryDirectory(dir=self.local.root) as folder:
+        with tempfile.TemporaryDirectory(dir=self.local.root, prefix=cached_copies.DOWNLOAD) as folder:
             target = Path(folder) / digest
             self.fs.get_file(place, str(target))
             # `put` computes the digest again, so a damaged download is never served under this digest.

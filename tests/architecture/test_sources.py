@@ -16,7 +16,7 @@ OWN_CLOCK = {
     "jobs.logs.foreign_output": "dates lines of the log, in processes that may have no database",
     "webapp.ops.backup_file": "dates a copy, in a process that may have no database",
     "webapp.ops.console": "writes the time of day at the terminal",
-    "webapp.ops.preparation": "names a copy by the time",
+    "webapp.ops.database.upgrade_copies": "names a copy by the time",
     "webapp.ops.regular_backups": "names a backup by the time",
 }
 

@@ -6,6 +6,7 @@ import stat
 import tarfile
 import threading
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from jobs.actions.own_installation import IDENTITY_FILE
 from webapp.ops.backup import back_up
-from webapp.ops.database_copies import dump_postgres
+from webapp.ops.database_copies import copy_sqlite, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
@@ -209,3 +210,45 @@ def test_checkpoints_in_the_home_that_the_restored_database_does_not_know_are_re
         (cache / folder).mkdir(parents=True)
     full.restore(saved, force=True)
     assert [path.name for path in (cache / "job-1").iterdir()] == ["0000000010-1"]
+
+
+def test_a_restored_copy_of_the_database_is_private(full: Installation, tmp_path: Path) -> None:
+    copy_sqlite(Path(full.database["NAME"]), copy := tmp_path / "before-migration.sqlite3")
+    before = os.umask(0o022)
+    try:
+        full.restore(copy, force=True)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(Path(full.database["NAME"]).stat().st_mode) == 0o600
+
+
+LIVE = "(name TEXT, holder TEXT, until TEXT)", "(name TEXT, host TEXT, state TEXT, lease_until TEXT)"
+
+
+def add_parts(installation: Installation, until: datetime) -> None:
+    """Add a scheduler and a worker on other machines, which have renewed their leases until this time."""
+    text = f"{until.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"
+    with closing(installation.connect()) as connection:
+        for table, columns in zip(("jobs_lease", "jobs_worker"), LIVE, strict=True):
+            connection.execute(f"CREATE TABLE {table} {columns}")
+        connection.execute("INSERT INTO jobs_lease VALUES ('scheduler', 'far:7', ?)", [text])
+        connection.execute("INSERT INTO jobs_worker VALUES ('b', 'far', 'up', ?)", [text])
+        connection.execute("INSERT INTO jobs_worker VALUES ('c', 'far', 'gone', ?)", [text])
+        connection.commit()
+
+
+def test_a_database_that_parts_on_other_machines_use_is_not_replaced(
+    full: Installation, tmp_path: Path
+) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    add_parts(full, datetime.now(UTC) + timedelta(seconds=10))
+    with pytest.raises(OpsError, match=r"in use by the scheduler far:7, worker b on far\. Stop all parts"):
+        full.restore(saved, force=True)
+    assert not list(full.home.root.glob("restore.*"))
+
+
+def test_parts_that_were_killed_do_not_hinder_a_restore_for_long(full: Installation, tmp_path: Path) -> None:
+    saved = full.back_up(tmp_path / "all.tar")
+    add_parts(full, datetime.now(UTC) - timedelta(seconds=1))
+    full.restore(saved, force=True)
+    assert full.points() == 1

@@ -95,3 +95,31 @@ def test_a_copy_gets_an_identity_of_its_own_in_the_same_transaction(
         ((name, holder),) = target.execute("SELECT name, holder FROM jobs_lease").fetchall()
     assert name == "restored"
     assert LocalStore(copy.artifacts).owner() == holder
+
+
+@needs_postgres
+def test_an_installation_is_not_taken_for_a_new_one_while_its_database_is_away(
+    full: Installation, tmp_path: Path
+) -> None:
+    with new_database() as (_, connection):
+        connection.execute("CREATE TABLE point AS SELECT 1 AS value")
+        saved = installed_on(full, connection).back_up(tmp_path / "all.tar")
+    # It was dropped at the end of the block.
+    with pytest.raises(OpsError, match="The database cannot be read"):
+        full.restore(saved, force=True)
+    assert not list(full.home.root.glob("restore.*"))
+    assert LocalStore(full.artifacts).owner() is None
+
+
+@needs_postgres
+def test_a_postgres_database_in_use_is_not_replaced(full: Installation, tmp_path: Path) -> None:
+    with new_database() as (_, connection):
+        connection.execute(
+            "CREATE TABLE jobs_worker (name text, host text, state text, lease_until timestamptz)"
+        )
+        saved = installed_on(full, connection).back_up(tmp_path / "all.tar")
+        connection.execute("INSERT INTO jobs_worker VALUES ('b', 'far', 'up', now() + interval '9 s')")
+        with pytest.raises(OpsError, match="in use by worker b on far"):
+            full.restore(saved, force=True)
+        connection.execute("UPDATE jobs_worker SET lease_until = now()")
+        full.restore(saved, force=True)

@@ -109,7 +109,13 @@ def has_tables(database: Mapping[str, Any]) -> bool:
 
 
 def read_column(database: Mapping[str, Any], query: str) -> list[str] | None:
-    """Return the values that a query finds; None if the database, the table or the column is missing."""
+    """Return the values that a query finds; None if the table or the column is missing.
+
+    A SQLite database that is missing or damaged has none either: a backup replaces it.
+
+    Raises:
+        OpsError: PostgreSQL cannot be asked.
+    """
     try:
         if is_sqlite(database):
             uri = f"{Path(database['NAME']).as_uri()}?mode=ro"
@@ -118,6 +124,9 @@ def read_column(database: Mapping[str, Any], query: str) -> list[str] | None:
         else:
             with _connect(database) as server:
                 rows = server.execute(query.encode()).fetchall()
+    # Not the same as a missing table: callers would take an installation for a new one.
+    except psycopg.OperationalError as error:
+        raise OpsError(f"The database cannot be read: {str(error).strip()}") from error
     except (sqlite3.Error, psycopg.Error):
         return None
     return [str(row[0]) for row in rows]

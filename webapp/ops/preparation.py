@@ -5,7 +5,6 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -24,11 +23,10 @@ from jobs.queries import compatibility
 from jobs.queries.people.people import people_accounts
 from jobs.signing import public_key_file
 from webapp.ops import new_database, static_files
-from webapp.ops.database_copies import copy_sqlite, dump_postgres
+from webapp.ops.database import upgrade_copies
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home, write_private
 
-MAX_BACKUPS = 5
 FIRST_ADMINISTRATOR = "admin"
 
 
@@ -135,28 +133,12 @@ def migrate(home: Home, report: Callable[[str], None]) -> None:
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
         return
-    if executor.loader.applied_migrations:
-        report(f"The database is older than this program; {_back_up(home)}.")
+    if applied := executor.loader.applied_migrations:
+        copied = upgrade_copies.make(home, connection.settings_dict, applied)
+        report(f"The database is older than this program; {copied}.")
     report(f"Migrating the database ({len(plan)} to apply).")
     call_command("migrate", verbosity=0, interactive=False)
-
-
-def _back_up(home: Home) -> str:
-    """Copy the database and return a message. Without PostgreSQL's tools no copy is made."""
-    home.backups.mkdir(mode=0o700, exist_ok=True)
-    copy = home.backups / f"before-migration-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-    if connection.vendor == "sqlite":
-        copy = copy.with_suffix(".sqlite3")
-        copy_sqlite(Path(connection.settings_dict["NAME"]), copy)
-    else:
-        copy = copy.with_suffix(".dump")
-        try:
-            dump_postgres(connection.settings_dict, copy)
-        except OpsError as error:
-            return f"no copy was made: {error}"
-    for old in sorted(home.backups.glob("before-migration-*"))[:-MAX_BACKUPS]:
-        old.unlink()
-    return f"its copy is {copy}"
+    upgrade_copies.note_end(home)
 
 
 def _login_lines(web_url: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Restores a backup into a home. The whole backup is verified before the home is changed."""
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 
 from jobs.unfinished_restore import MARKER
 from webapp.ops.backup_file import POSTGRES_MEMBER, SQLITE_MEMBER, read_backup
+from webapp.ops.database import live_parts
 from webapp.ops.database_copies import (
     POSTGRES_HEADER,
     SQLITE_HEADER,
@@ -48,7 +50,7 @@ def restore(
         secret_key: the file of the secret key; None: the one in the home.
 
     Raises:
-        OpsError: the home is in use or not empty, or the backup is incomplete or damaged.
+        OpsError: the home or the database is in use or not empty, or the backup is incomplete or damaged.
     """
     home.create()
     lock = HomeLock(home.lock_file)
@@ -57,8 +59,10 @@ def restore(
         marker = home.root / MARKER
         _remove_left(home)
         # A restore that was killed has passed these checks, and its home can only be restored again.
-        if not force and not marker.exists():
-            _check_is_empty(home, database)
+        if not marker.exists():
+            if not force:
+                _check_is_empty(home, database)
+            live_parts.require_none(database)
         # On the same disk as the home, so that the last step is a rename.
         with tempfile.TemporaryDirectory(dir=home.root, prefix=SCRATCH) as folder:
             scratch = Path(folder)
@@ -118,6 +122,8 @@ def _check_is_empty(home: Home, database: Mapping[str, Any]) -> None:
 def _unpack(source: Path, scratch: Path) -> int:
     """Extract the backup below `scratch`, and verify it. Return the number of its files."""
     if (member := _kind_of_copy(source)) is not None:
+        # Created first, because the file may have been made readable by others.
+        os.close(os.open(scratch / member, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         shutil.copyfile(source, scratch / member)
         check_copy(scratch / member)
         return 1

@@ -16,6 +16,7 @@ from jobs.store import CACHE_FOLDER
 from jobs.store.base import is_digest
 from jobs.store.local import LocalStore
 from webapp.ops.backup_file import ARTIFACTS, POSTGRES_MEMBER, SECRET_KEY_MEMBER, SQLITE_MEMBER
+from webapp.ops.database import upgrade_copies
 from webapp.ops.database_copies import (
     is_sqlite,
     read_column,
@@ -134,6 +135,7 @@ class Destination:
             replace_postgres(self._database, scratch / POSTGRES_MEMBER, statements)
         # The home belonged to the replaced database.
         (self._home.root / IDENTITY_FILE).unlink(missing_ok=True)
+        upgrade_copies.note_end(self._home)
         if self._artifacts is not None and self._owns_store:
             self._remove_unrecorded(LocalStore(self._artifacts).checkpoint_root)
         # With artifacts in object storage, this machine's checkpoints are in the home.

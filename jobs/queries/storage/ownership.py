@@ -6,7 +6,8 @@ one needs.
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Thread
 from typing import NamedTuple
 
 from django.conf import settings
@@ -25,6 +26,8 @@ A lease, because a restored database may be older than the column for the identi
 """
 FRESH_SECONDS = 30.0
 """How long an answer is used again: adopting a store takes effect so much later in other processes."""
+PATIENCE_SECONDS = 2.0
+"""How long frequent calls wait for the store. The scheduler's lease lasts ten."""
 
 
 class Identity(NamedTuple):
@@ -47,7 +50,14 @@ class _Answer(NamedTuple):
     until: float
 
 
+class _Asked(NamedTuple):
+    place: str
+    answer: "Future[StoreMark]"
+
+
 _last: list[_Answer] = []
+_asked: list[_Asked] = []
+"""The question to the store that has no answer yet."""
 
 
 def identity() -> Identity:
@@ -98,11 +108,48 @@ def read_mark(*, is_copy: bool) -> StoreMark:
 
 
 def recent_problem() -> str | None:
-    """Return `problem`, as it was at most `FRESH_SECONDS` ago, for calls that are frequent."""
+    """Return `problem`, as it was at most `FRESH_SECONDS` ago, for calls that are frequent.
+
+    Raises:
+        OSError: the store does not answer, or not within `PATIENCE_SECONDS`.
+    """
     if not _is_fresh():
-        place = str(store().checkpoint_root)
-        _last[:] = [_Answer(place, problem(), time.monotonic() + FRESH_SECONDS)]
+        own = identity()
+        sentence = problem_between(own, _read_in_time(own))
+        _last[:] = [_Answer(_place(), sentence, time.monotonic() + FRESH_SECONDS)]
     return _last[0].problem
+
+
+def _read_in_time(own: Identity) -> StoreMark:
+    """Read the store's mark in a thread: the scheduler, among others, must not wait for a silent store.
+
+    The next call waits for the same answer, so that an outage leaves one thread behind.
+    """
+    place = _place()
+    # Another thread may empty the list.
+    asked = next((one for one in [*_asked] if one.place == place), None)
+    if asked is None:
+        asked = _Asked(place, Future())
+        _asked[:] = [asked]
+        Thread(target=_read_into, args=(asked.answer, own), name="store-mark", daemon=True).start()
+    try:
+        return asked.answer.result(timeout=PATIENCE_SECONDS)
+    except TimeoutError:
+        if asked.answer.done():
+            raise
+        raise TimeoutError(
+            f"{settings.TRAINYARD_ARTIFACTS} does not answer within {PATIENCE_SECONDS:g} s"
+        ) from None
+    finally:
+        if asked.answer.done():
+            _asked.clear()
+
+
+def _read_into(answer: "Future[StoreMark]", own: Identity) -> None:
+    try:
+        answer.set_result(read_mark(is_copy=own.is_copy))
+    except OSError as error:
+        answer.set_exception(error)
 
 
 def forget() -> None:
@@ -126,9 +173,12 @@ def require_own() -> None:
         raise NotOwned(sentence)
 
 
+def _place() -> str:
+    return str(store().checkpoint_root)
+
+
 def _is_fresh() -> bool:
-    place = str(store().checkpoint_root)
-    return bool(_last) and _last[0].place == place and time.monotonic() < _last[0].until
+    return bool(_last) and _last[0].place == _place() and time.monotonic() < _last[0].until
 
 
 def _answer() -> str | None:

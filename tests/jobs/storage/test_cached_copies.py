@@ -127,3 +127,28 @@ def test_a_shared_folder_is_left_to_the_collection(tmp_path: Path, settings: Any
     (store().checkpoint_root / "job-1").mkdir()
     asyncio.run(NodeCheckpoints.of_store().sweep(DatabaseThread("test")))
     assert (store().checkpoint_root / "job-1").is_dir()
+
+
+def test_what_killed_processes_left_of_downloads_is_deleted(
+    objects: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [digest] = stored(objects, tmp_path, 0)
+    objects.local.path(digest).unlink()
+
+    def be_killed(_source: str, target: str) -> None:
+        # A killed process leaves a download and a copy that nothing completes.
+        for age, name in ((0, "young"), (2, "old")):
+            (left := objects.local.root / f"{Path(target).parent.name}{name}").mkdir()
+            (left / digest).write_text("0000")
+            days_ago(left, age)
+        (copy := objects.local.root / digest[:2] / ".put-1").write_text("0000")
+        days_ago(copy, 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(objects.fs, "get_file", be_killed)
+    with pytest.raises(KeyboardInterrupt):
+        objects.path(digest)
+    objects.evict_copies()
+    left = {path.name[-5:] for path in objects.local.root.iterdir() if (path / digest).exists()}
+    assert left == {"young"}
+    assert not list(objects.local.root.glob("*/.put-*"))

@@ -204,3 +204,27 @@ def test_a_store_that_does_not_answer_stops_no_start_and_no_upload(
     resumable_uploads.begin(people.project, name="a.csv", length=1, by=people.member)
     with pytest.raises(OSError, match="does not answer"):
         retention.remove_superfluous()  # the scheduler logs it
+
+
+def test_a_store_that_is_silent_holds_up_the_removal_of_checkpoints_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert owning.settle() is None
+    answered, owner, asked = threading.Event(), store().owner(), []
+
+    def be_silent() -> str | None:
+        asked.append(1)
+        answered.wait(20)
+        return owner
+
+    monkeypatch.setattr(store(), "owner", be_silent)
+    monkeypatch.setattr(ownership, "PATIENCE_SECONDS", 0.05)
+    try:
+        for _ in range(3):
+            with pytest.raises(OSError, match="does not answer within"):
+                retention.remove_superfluous()
+    finally:
+        answered.set()
+    monkeypatch.setattr(ownership, "PATIENCE_SECONDS", 20.0)
+    assert retention.remove_superfluous() == 0
+    assert len(asked) == 1

@@ -121,3 +121,15 @@ def test_a_copy_with_another_file_is_refused_and_writes_nothing_elsewhere(
     with pytest.raises(archive.Damaged):
         archive.unpack(copy, tmp_path / "there", FOLDER, written.manifest)
     assert not list(tmp_path.rglob("escaped"))
+
+
+def test_nothing_is_written_through_a_link_that_a_runner_left(
+    written: CommittedCheckpoint, tmp_path: Path
+) -> None:
+    archive.pack(tmp_path / "here", FOLDER, written.manifest, tmp_path / "copy")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (tmp_path / "there" / "job-7").mkdir(parents=True)
+    (tmp_path / "there" / "job-7" / "trial-1").symlink_to(elsewhere)
+    with pytest.raises(archive.Damaged, match="a link or a file is in the place of a folder"):
+        archive.unpack(tmp_path / "copy", tmp_path / "there", "job-7/trial-1/0000000012-1", written.manifest)
+    assert list(elsewhere.iterdir()) == []

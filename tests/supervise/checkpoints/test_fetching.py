@@ -1,7 +1,10 @@
 """A task that may resume finds its checkpoint on this machine, or the reason why there is none."""
 
+import asyncio
+import errno
 import hashlib
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from jobs.store.checkpoint_copies import CheckpointCopies
 from tests.jobs.yard import spec
 from workers.supervise.attempt.prepare import with_reasons
 from workers.supervise.checkpoints import archive, fetching
-from workers.supervise.checkpoints.channel import CopyChannel
+from workers.supervise.checkpoints.channel import TRANSFERS, CopyChannel
 from workers.supervise.checkpoints.fetching import fetch_checkpoints
 from workers.system.machine_errors import StoreUnavailable
 
@@ -128,6 +131,38 @@ async def test_a_store_that_is_away_never_leads_to_a_start_from_the_beginning(
     with pytest.raises(StoreUnavailable, match="no route to the store"):
         await machines.fetch(newest)
     assert len(tries) == fetching.TRIES
+
+
+async def test_a_full_disk_is_told_as_one_and_not_as_a_silent_store(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = machines.write(9)
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(machines.copies, "get", fail)
+    with pytest.raises(OSError, match="No space left") as caught:
+        await machines.fetch(newest)
+    assert not isinstance(caught.value, StoreUnavailable)
+
+
+async def test_a_checkpoint_that_is_here_is_used_while_all_transfers_hang(machines: Machines) -> None:
+    here, answered = machines.write(9, root=machines.here), threading.Event()
+    began = threading.Barrier(TRANSFERS + 1, timeout=5)
+
+    def hang() -> None:
+        began.wait()
+        answered.wait()
+
+    hanging = [asyncio.create_task(machines.channel.run(hang)) for _ in range(TRANSFERS)]
+    await asyncio.to_thread(began.wait)
+    try:
+        async with asyncio.timeout(5):
+            assert await machines.fetch(here) == ""
+    finally:
+        answered.set()
+        await asyncio.gather(*hanging)
 
 
 async def test_each_execution_of_a_trial_has_its_own_reason(machines: Machines) -> None:

@@ -112,7 +112,8 @@ async def test_a_completed_job_copies_nothing_more(bench: Bench, copies: Checkpo
     bench.with_timing(upload=60.0)
     end = await bench.run(["complete_checkpoint", 1], ["complete_checkpoint", 2])
     assert end is not None and end.outcome == "completed"
-    assert "job-1/0/0000000002-1" not in names(copies)
+    # Of the first one, or of the second if both were recorded before the upload began.
+    assert len(names(copies)) < 2
 
 
 async def test_a_checkpoint_that_was_never_completed_is_not_copied(

@@ -11,6 +11,7 @@ The steps, in this order:
 7. `with_paths_of_user` or `with_paths_of_sandbox`: the paths at which its runner finds its files.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.packages import Packages
 from workers.supervise.attempt_repository import Assignment
+from workers.supervise.checkpoints.earlier_names import remove_earlier
 from workers.supervise.checkpoints.fetching import Training, fetch_checkpoints
 from workers.supervise.pool.runner_sandbox import Sandbox
 
@@ -49,6 +51,7 @@ async def load(assignment: Assignment, node: NodeContext, calls: DatabaseCalls, 
     task = await calls.repeat(
         lambda: node.repository.task_for(assignment.attempt, folder=folder / WORK, threads=threads)
     )
+    await asyncio.to_thread(remove_earlier, task, node.checkpoints)
     if node.copies is not None:
         task = with_reasons(task, await fetch_checkpoints(task, node.copies))
     if node.packages is not None:

@@ -4,6 +4,7 @@ The runner may have written anything: links are not followed, and only files tha
 or written.
 """
 
+import errno
 import hashlib
 import io
 import os
@@ -18,7 +19,7 @@ from typing import IO, Any
 from pydantic import ValidationError
 
 from jobs.messages.checkpoint_manifest import MANIFEST, MAX_MANIFEST_BYTES, FilePart, Manifest
-from jobs.runner_files import open_regular
+from jobs.runner_files import open_regular, opened_parent
 
 UNFINISHED = ".fetched-"
 """The beginning of the names of folders into which an archive is being unpacked."""
@@ -73,19 +74,39 @@ def unpack(archive: Path, root: Path, folder: str, manifest: str) -> None:
         Damaged: the archive is not complete, or does not match the manifest.
         OSError: the disk is full.
     """
-    target = root / folder
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its final place, so that it inherits the same access control list.
-    unfinished = target.parent / f"{UNFINISHED}{uuid.uuid4().hex}"
-    unfinished.mkdir()
-    try:
-        _extract(archive, unfinished, manifest)
-        _sync(unfinished)
-        shutil.rmtree(target, ignore_errors=True)
-        unfinished.rename(target)
-        _sync(target.parent)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    with _made_parent(root, folder) as (parent, name):
+        # Beside its final place, so that it inherits the same access control list.
+        unfinished = f"{UNFINISHED}{uuid.uuid4().hex}"
+        os.mkdir(unfinished, dir_fd=parent)
+        try:
+            place = os.open(unfinished, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+            try:
+                _extract(archive, place, manifest)
+                os.fsync(place)
+            finally:
+                os.close(place)
+            shutil.rmtree(name, dir_fd=parent, ignore_errors=True)
+            os.rename(unfinished, name, src_dir_fd=parent, dst_dir_fd=parent)
+            os.fsync(parent)
+        finally:
+            shutil.rmtree(unfinished, dir_fd=parent, ignore_errors=True)
+
+
+@contextmanager
+def _made_parent(root: Path, folder: str) -> Iterator[tuple[int, str]]:
+    """Open the folder above a checkpoint's, and make it if it is missing; yield it and the name below it.
+
+    Runners of the same job write there: a link that one has left leads to a place that is not theirs.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as opened:
+        try:
+            parent, name = opened.enter_context(opened_parent(root, folder, create=True))
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise Damaged(f"a link or a file is in the place of a folder above {folder}") from error
+        yield parent, name
 
 
 @contextmanager
@@ -151,7 +172,8 @@ def _add(tar: tarfile.TarFile, name: str, file: IO[bytes], part: FilePart) -> No
         raise Damaged(f"{name} does not match its manifest")
 
 
-def _extract(archive: Path, target: Path, manifest: str) -> None:
+def _extract(archive: Path, target: int, manifest: str) -> None:
+    """Write an archive's files into the folder with this descriptor."""
     try:
         with tarfile.open(archive, "r:") as tar:
             first = tar.next()
@@ -159,11 +181,11 @@ def _extract(archive: Path, target: Path, manifest: str) -> None:
                 raise Damaged("the copy does not begin with a manifest")
             body = _content(tar, first).read()
             missing = dict(_parts(body, manifest))
-            _write(target / MANIFEST, io.BytesIO(body), FilePart(bytes=len(body), sha256=manifest))
+            _write(target, MANIFEST, io.BytesIO(body), FilePart(bytes=len(body), sha256=manifest))
             while (member := tar.next()) is not None:
                 if (part := missing.pop(member.name, None)) is None or member.size != part.bytes:
                     raise Damaged(f"its manifest does not name the file {member.name[:100]!r} of the copy")
-                _write(target / member.name, _content(tar, member), part)
+                _write(target, member.name, _content(tar, member), part)
     except tarfile.TarError as error:
         raise Damaged(f"the copy is not complete: {error}") from error
     if missing:
@@ -177,21 +199,14 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return content
 
 
-def _write(path: Path, content: IO[bytes], part: FilePart) -> None:
+def _write(folder: int, name: str, content: IO[bytes], part: FilePart) -> None:
     hashed = _Hashed(content)
-    with path.open("xb") as file:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
         shutil.copyfileobj(hashed, file, _BLOCK)
         file.flush()
-        os.fsync(file.fileno())
-    if hashed.digest.hexdigest() != part.sha256:
-        raise Damaged(f"{path.name} in the copy does not match its manifest")
-    # A runner with another user reads it. It cannot enter the folders of other jobs.
-    path.chmod(0o644)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+        # A runner with another user reads it. It cannot enter the folders of other jobs.
+        os.fchmod(descriptor, 0o644)
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    if hashed.digest.hexdigest() != part.sha256:
+        raise Damaged(f"{name} in the copy does not match its manifest")

@@ -17,6 +17,7 @@ from pathlib import Path, PurePath
 from jobs.errors import NotFound
 from jobs.messages.task import CheckpointFolder, Task
 from jobs.messages.training import TrainTask, TrialTask
+from workers.supervise.attempt_end import DISK_FULL
 from workers.supervise.backoff import Backoff
 from workers.supervise.checkpoints import archive
 from workers.supervise.checkpoints.channel import CopyChannel
@@ -71,7 +72,8 @@ async def _fetch_newest(candidates: Sequence[CheckpointFolder], channel: CopyCha
 async def _fetch_one(candidate: CheckpointFolder, channel: CopyChannel) -> str | None:
     """Make sure that a checkpoint is on this machine. Return why it cannot be."""
     folder = os.path.relpath(candidate.folder, channel.root)
-    if await channel.run(partial(_is_here, channel, folder, candidate.manifest)):
+    # Not in a thread of the channel, which may have no answer from the store for minutes.
+    if await asyncio.to_thread(_is_here, channel, folder, candidate.manifest):
         return None
     name = f"the checkpoint of epoch {candidate.epoch}"
     if not candidate.copied:
@@ -88,6 +90,8 @@ async def _fetch_one(candidate: CheckpointFolder, channel: CopyChannel) -> str |
             return f"the copy of {name} in the artifact store cannot be used: {error}"
         # Each file system of the store has errors of its own.
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in DISK_FULL:
+                raise
             tries += 1
             if tries >= TRIES:
                 raise StoreUnavailable(

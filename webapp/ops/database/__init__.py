@@ -1,0 +1,1 @@
+"""Looks after the database before it is migrated or replaced."""
