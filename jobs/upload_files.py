@@ -13,6 +13,7 @@ import binascii
 import fcntl
 import hashlib
 import os
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from jobs.atomic_files import create_once
 from jobs.errors import BadInput, Conflict, NotFound, TrainyardError
 from jobs.store import StoredFile, sha256_of, store
 
@@ -42,6 +44,12 @@ class WrongChecksum(TrainyardError):
     """A part differs from its checksum; nothing was kept. The tus protocol defines the status."""
 
     code, status = "wrong_checksum", 460
+
+
+class OnOtherServer(TrainyardError):
+    """Another web server, with another folder, has the received bytes."""
+
+    code, status = "on_other_server", 421
 
 
 class TooLong(TrainyardError):
@@ -81,6 +89,33 @@ class _Digest(NamedTuple):
 
 _digests: dict[str, _Digest] = {}
 _remembering = threading.Lock()
+
+
+def new_key() -> str:
+    """Return a key for a new upload, which names the folder that will have its bytes."""
+    return f"{secrets.token_hex(11)}-{_folder_identity()}"
+
+
+def require_here(key: str) -> None:
+    """Require that this machine's folder has an upload's bytes. Keys of earlier versions name no folder.
+
+    Raises:
+        OnOtherServer: the folder of another web server has them. Here their number would seem to be zero.
+    """
+    if "-" in key and key.rpartition("-")[2] != _folder_identity():
+        raise OnOtherServer(
+            "Another web server has the received bytes of this upload: the proxy must send all requests of "
+            "an upload to the same server. Send the file again from its beginning, or ask the operator "
+            "(guide: Behind a proxy, two web servers)."
+        )
+
+
+def _folder_identity() -> str:
+    # Beside the folder, whose old files are deleted. Web servers with one folder have one identity.
+    file = store().incoming.with_name(".incoming.id")
+    if not file.exists():
+        create_once(file, secrets.token_hex(4).encode())
+    return file.read_text()
 
 
 def path_of(key: str) -> Path:

@@ -10,6 +10,7 @@ from jobs import access
 from jobs.models import Project, User
 from jobs.queries import home
 from webapp import navigation as nav
+from webapp.accounts.cookie_names import named
 
 THEMES = ("auto", "light", "dark")
 SESSION_KEY = "project"
@@ -17,10 +18,10 @@ SESSION_KEY = "project"
 
 def frame(request: HttpRequest) -> dict[str, Any]:
     """Return the variables for page.html."""
-    theme = request.COOKIES.get("theme", "")
+    theme = request.COOKIES.get(named("theme"), "")
     return {
         "theme": theme if theme in THEMES else "auto",
-        "nav_collapsed": request.COOKIES.get("nav") == "collapsed",
+        "nav_collapsed": request.COOKIES.get(named("nav")) == "collapsed",
         # Lazy: parts of pages, which htmx loads often, do not show the frame and skip its queries.
         "frame": SimpleLazyObject(lambda: _build_frame(request)),
     }

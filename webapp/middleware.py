@@ -49,7 +49,7 @@ def private_responses(handler: Handler) -> Handler:
 
     def respond(request: HttpRequest) -> HttpResponse:
         response = handler(request)
-        value = "no-store" if request.path.startswith(ACCOUNT_PAGES) else "private, no-cache"
+        value = "no-store" if request.path_info.startswith(ACCOUNT_PAGES) else "private, no-cache"
         response.headers.setdefault("Cache-Control", value)
         return response
 
@@ -83,8 +83,8 @@ def request_log(handler: Handler) -> Handler:
         begin = time.perf_counter()
         response = handler(request)
         seconds = time.perf_counter() - begin
-        failed = response.status_code >= SERVER_ERROR and request.path != PROBE
-        slow = seconds > SLOW_SECONDS and request.path not in (LONG_POLL, *PROBES)
+        failed = response.status_code >= SERVER_ERROR and request.path_info != PROBE
+        slow = seconds > SLOW_SECONDS and request.path_info not in (LONG_POLL, *PROBES)
         if failed or slow:
             log.warning(
                 "request",

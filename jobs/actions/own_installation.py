@@ -88,6 +88,14 @@ def _write_identity() -> None:
             row.save(update_fields=["identity"])
 
 
+def recorded_identity() -> str:
+    """Return the identity that the home has recorded of its database; empty if it has none."""
+    try:
+        return (Path(settings.TRAINYARD_HOME) / IDENTITY_FILE).read_text().strip()
+    except OSError:
+        return ""
+
+
 def adopt_key() -> None:
     """Make the present secret key the installation's: an operator accepts that the former one is lost."""
     InstallationSettings.objects.filter(pk=KEY).update(key=audit_chain.key_id())

@@ -88,13 +88,14 @@ def server(django_db_setup: None, django_db_blocker: object) -> Iterator[str]:
         process.wait(timeout=15)
 
 
-def start_server(port: int, log: Path) -> "subprocess.Popen[bytes]":
-    """Start a web server on the test database."""
+def start_server(port: int, log: Path, **variables: str) -> "subprocess.Popen[bytes]":
+    """Start a web server on the test database, with additional variables."""
     command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "webapp.settings.test",
         "TRAINYARD_DATABASE_URL": database_url(),
+        **variables,
     }
     flags = ["--ws", "websockets-sansio", "--lifespan", "off", "--log-level", "warning"]
     with log.open("wb") as file:

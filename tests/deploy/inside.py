@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import connection
 from django.db.models import Max
 
 from jobs.actions.people import tokens
@@ -10,6 +11,7 @@ from jobs.models import Attempt, Checkpoint, Job, Lease, User
 
 def training(job_id: int) -> dict[str, Any]:
     """Return a training's attempts with their epochs, and its newest checkpoint in the store."""
+    connection.close()  # an outage may have ended it
     job = Job.objects.get(pk=job_id)
     attempts = [
         {
@@ -32,6 +34,7 @@ def _epochs(job: Job, attempt: int) -> int:
 
 def scheduler() -> str:
     """Return the machine of the scheduler that has the lease; empty if none has it."""
+    connection.close()
     lease = Lease.objects.filter(name="scheduler").first()
     return lease.holder.split(":")[0] if lease and lease.holder else ""
 
@@ -39,5 +42,5 @@ def scheduler() -> str:
 def predict_token() -> str:
     """Return a token of `ada` for predictions alone."""
     ada = User.objects.get(username="ada")
-    _, token = tokens.create(ada, by=ada, scopes="predict", name="predictions", expires=None)
+    _, token = tokens.create(ada, by=ada, scopes=["predict"], name="predictions")
     return token

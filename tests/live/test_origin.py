@@ -43,17 +43,16 @@ def test_the_public_address_is_right_behind_a_proxy_that_ends_tls(settings: Sett
 
 
 @pytest.mark.parametrize(
-    ("proxied", "origin", "passes"),
+    ("scheme", "origin", "passes"),
     [
-        (b"https", b"https://localhost", True),
-        (b"https", b"http://localhost", False),
-        (b"http", b"https://localhost", False),
+        ("wss", b"https://localhost", True),
+        ("wss", b"http://localhost", False),
+        ("ws", b"https://localhost", False),
     ],
 )
 async def test_a_socket_is_refused_before_it_reaches_the_consumer(
-    settings: Settings, proxied: bytes, origin: bytes, passes: bool
+    scheme: str, origin: bytes, passes: bool
 ) -> None:
-    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     reached, sent = [], []
 
     async def consumer(scope: Any, receive: Any, send: Any) -> None:
@@ -65,8 +64,8 @@ async def test_a_socket_is_refused_before_it_reaches_the_consumer(
     async def send(message: dict[str, Any]) -> None:
         sent.append(message["type"])
 
-    headers = [(b"host", b"localhost"), (b"origin", origin), (b"x-forwarded-proto", proxied)]
-    scope = {"type": "websocket", "scheme": "ws", "path": "/ws/v1", "headers": headers}
+    headers = [(b"host", b"localhost"), (b"origin", origin), (b"x-forwarded-proto", b"https")]
+    scope = {"type": "websocket", "scheme": scheme, "path": "/ws/v1", "headers": headers}
     await OwnOrigin(consumer)(scope, receive, send)
     assert (bool(reached), sent) == ((True, []) if passes else (False, ["websocket.close"]))
 

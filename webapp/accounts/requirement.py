@@ -21,7 +21,7 @@ def second_factor_required(handler: Handler) -> Handler:
 
     def respond(request: HttpRequest) -> HttpResponse:
         # Read first: without the requirement, requests such as /healthz need no session.
-        if not settings.TRAINYARD_REQUIRE_SECOND_FACTOR or request.path.startswith(OPEN):
+        if not settings.TRAINYARD_REQUIRE_SECOND_FACTOR or request.path_info.startswith(OPEN):
             return handler(request)
         user = request.user
         if not isinstance(user, User) or not user.is_active or not access.lacks_second_factor(user):

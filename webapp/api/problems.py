@@ -100,7 +100,7 @@ class ProblemMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not request.path.startswith(PREFIX):
+        if not request.path_info.startswith(PREFIX):
             return self.get_response(request)
         # PostgreSQL's columns accept no NUL.
         if "\0" in request.path:

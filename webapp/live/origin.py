@@ -48,7 +48,7 @@ class OwnOrigin:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the connection on if its Origin header is right."""
         headers = {name.lower(): value.decode("latin-1") for name, value in scope.get("headers", [])}
-        secure = scope.get("scheme") == "wss" or self._by_proxy(headers)
+        secure = scope.get("scheme") == "wss"
         origin, host = headers.get(b"origin", ""), headers.get(b"host", "")
         if is_own(origin, secure=secure, host=host):
             await self._application(scope, receive, send)
@@ -56,12 +56,3 @@ class OwnOrigin:
         await receive()
         # Before it is accepted: the server answers the handshake with 403.
         await send({"type": "websocket.close"})
-
-    @staticmethod
-    def _by_proxy(headers: dict[bytes, str]) -> bool:
-        """Return whether a proxy reports https. The settings name its header in Django's form."""
-        if settings.SECURE_PROXY_SSL_HEADER is None:
-            return False
-        name, value = settings.SECURE_PROXY_SSL_HEADER
-        header = name.removeprefix("HTTP_").replace("_", "-").lower().encode()
-        return headers.get(header) == value

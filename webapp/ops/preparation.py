@@ -23,7 +23,7 @@ from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
 from jobs.queries import compatibility
 from jobs.queries.people.people import people_accounts
 from jobs.signing import public_key_file
-from webapp.ops import new_database
+from webapp.ops import new_database, static_files
 from webapp.ops.database_copies import copy_sqlite, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home, write_private
@@ -67,10 +67,7 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
             raise OpsError(sentence)
         record_program()
         _settle_owner(report)
-        Path(settings.STATIC_ROOT).mkdir(exist_ok=True)
-        # Production serves hashed, compressed copies.
-        if not settings.WHITENOISE_USE_FINDERS:
-            call_command("collectstatic", verbosity=0, interactive=False)
+        static_files.build()
         keep_tokens(home)
         # Creates the key pair that signs releases; the prediction server reads the file at its start.
         public_key_file()

@@ -50,6 +50,11 @@ def main() -> None:
 
     use_pool()
     django.setup()
+    # These modules import models.
+    from webapp.accounts import cookie_names
+    from webapp.ops import static_files
+
+    static_files.use()
     protocol = limited(
         LimitedHttpProtocol,
         max_connections=settings.TRAINYARD_MAX_CONNECTIONS,
@@ -72,6 +77,8 @@ def main() -> None:
     server = LimitedServer(config, options.health_socket)
     # Not by a signal, which uvicorn repeats at its end: the sentence would be lost, and so the exit status.
     watch = _new_watch(lambda: setattr(server, "should_exit", True))
+    # While the database is away, this waits for the first request.
+    cookie_names.complete()
     watch.start()
     server.run(sockets=[socket.socket(fileno=options.fd)])
     sys.exit(watch.problem)

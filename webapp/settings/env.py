@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -209,12 +210,43 @@ def data_roots(private: Sequence[Path]) -> tuple[str, ...]:
     return tuple(str(Path(path)) for path in words(name))
 
 
+PATH_OF_PUBLIC_URL = re.compile(r"(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+OWN_PLACES = frozenset(
+    (
+        *("account", "accounts", "admin", "api", "approvals", "audit", "code", "datasets"),
+        *("delete", "deletions", "docs", "endpoints", "healthz", "help", "jobs", "login"),
+        *("models", "p", "people", "projects", "queue", "readyz", "search", "settings"),
+        *("static", "storage", "styleguide", "tokens", "workers", "ws"),
+    )
+)
+"""The first parts of the dashboard's own paths."""
+
+
 def public_url() -> str:
-    """Return the public address (`https://host[:port]`); empty on a local machine."""
+    """Return the public address (`https://host[:port][/path]`); empty on a local machine."""
     url = os.environ.get("TRAINYARD_PUBLIC_URL", "").rstrip("/")
-    parts = urlsplit(url)
-    if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
-        raise ImproperlyConfigured(f"TRAINYARD_PUBLIC_URL={url!r}: give https://host or https://host:port")
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or "@" in parts.netloc:
+        raise ImproperlyConfigured(
+            f"TRAINYARD_PUBLIC_URL={url!r}: give https://host, https://host:port or https://host/path"
+        )
+    if parts.query or parts.fragment or not PATH_OF_PUBLIC_URL.fullmatch(parts.path):
+        raise ImproperlyConfigured(
+            f"TRAINYARD_PUBLIC_URL={url!r}: its path may have letters, digits, '.', '_' and '-', such as "
+            "https://host/trainyard, and nothing may follow it"
+        )
+    # A proxy may remove the path or pass it on: its first part must show which of the two it did.
+    if (first := parts.path.strip("/").partition("/")[0]) in OWN_PLACES:
+        raise ImproperlyConfigured(
+            f"TRAINYARD_PUBLIC_URL={url!r}: the dashboard has pages of its own below /{first}; give another "
+            "path, such as /trainyard"
+        )
     return url
 
 

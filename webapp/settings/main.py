@@ -1,7 +1,8 @@
 """Django's settings. Values that vary by installation come from environment variables (env.py)."""
 
-import hashlib
+import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.utils.csp import CSP
 
@@ -19,6 +20,9 @@ TRAINYARD_SECRET_KEY_FILE = env.secret_key_file(HOME)
 TRAINYARD_HAS_KEY = bool(SECRET_KEY)
 DEBUG = env.flag("TRAINYARD_DEBUG")
 PUBLIC_URL = env.public_url()
+# The path of the public address, such as /trainyard: every address that the dashboard writes begins with it.
+PUBLIC_PATH = urlsplit(PUBLIC_URL).path
+FORCE_SCRIPT_NAME = PUBLIC_PATH or None
 TRAINYARD_DEMO = env.demo(PUBLIC_URL)
 # With a public address of https://, cookies, redirects and HSTS require TLS.
 SECURE = PUBLIC_URL.startswith("https://")
@@ -129,20 +133,24 @@ MFA_TOTP_ISSUER = "Trainyard"
 TRAINYARD_REQUIRE_SECOND_FACTOR = env.flag("TRAINYARD_REQUIRE_SECOND_FACTOR", default=SECURE)
 
 # --- Cookies: two installations on one host must not log each other out -----------------------------
-_INSTALLATION = hashlib.sha256(str(HOME).encode()).hexdigest()[:8]
-_PREFIX = "__Host-" if SECURE else ""
-SESSION_COOKIE_NAME = f"{_PREFIX}session-{_INSTALLATION}"
+# `webapp.accounts.cookie_names` adds the installation to the names, once the database is known.
+COOKIE_PATH = PUBLIC_PATH or "/"
+_PREFIX = ("__Secure-" if PUBLIC_PATH else "__Host-") if SECURE else ""
+SESSION_COOKIE_NAME = f"{_PREFIX}session"
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = COOKIE_PATH
 SESSION_ENGINE = "jobs.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = SECURE
-CSRF_COOKIE_NAME = f"{_PREFIX}csrf-{_INSTALLATION}"
+CSRF_COOKIE_NAME = f"{_PREFIX}csrf"
+# The end of the names of all cookies: which installation has set them. Empty until it is known.
+TRAINYARD_COOKIE_SUFFIX = ""
 # Scripts read the token from the page's head instead.
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SECURE = SECURE
 CSRF_FAILURE_VIEW = "webapp.pages.errors.csrf_failure"
-CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL.removesuffix(PUBLIC_PATH)] if PUBLIC_URL else []
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 # --- Browser security -------------------------------------------------------------------------------
@@ -160,11 +168,13 @@ SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = SECURE
 # Requested without the proxy, by monitors and prediction servers.
+_PLACE = re.escape(f"{PUBLIC_PATH}/"[1:])
 SECURE_REDIRECT_EXEMPT = [
-    r"^(healthz|readyz)$",
-    r"^api/v1/(me$|serving/|artifacts/)",
+    rf"^{_PLACE}(healthz|readyz)$",
+    rf"^{_PLACE}api/v1/(me$|serving/|artifacts/)",
 ]
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
+# The server takes the scheme from X-Forwarded-Proto, of the proxies in TRAINYARD_TRUSTED_PROXIES alone.
+SECURE_PROXY_SSL_HEADER = None
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE
 # W021 asks for HSTS preload: it covers a whole domain, which the owner of the domain decides.
@@ -174,7 +184,8 @@ SILENCED_SYSTEM_CHECKS = ["security.W021"]
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
-STATIC_URL = "/static/"
+STATIC_URL = f"{PUBLIC_PATH}/static/"
+# In production `webapp.ops.static_files` builds hashed, compressed copies in a folder below it.
 STATIC_ROOT = HOME / "static"
 # WhiteNoise warns at each start if it is missing.
 STATIC_ROOT.mkdir(exist_ok=True)
@@ -186,7 +197,7 @@ STORAGES = {
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }
-# In production `collectstatic` has hashed and compressed the files; otherwise the source files are served.
+# In production the hashed and compressed copies are served; otherwise the source files.
 WHITENOISE_USE_FINDERS = not SECURE
 WHITENOISE_MAX_AGE = 60
 LOGGING_CONFIG = "webapp.settings.logs.configure"

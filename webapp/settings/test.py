@@ -28,6 +28,10 @@ from webapp.settings.main import DATABASES, HOME  # noqa: E402
 DATABASES["default"].setdefault("TEST", {})
 if str(DATABASES["default"]["ENGINE"]).endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": str(Path(HOME) / "test.sqlite3")}
+# Test processes have one installation each, and their database is made later.
+TRAINYARD_COOKIE_SUFFIX = "-tests"
+SESSION_COOKIE_NAME = f"session{TRAINYARD_COOKIE_SUFFIX}"
+CSRF_COOKIE_NAME = f"csrf{TRAINYARD_COOKIE_SUFFIX}"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Each test client creates the middleware: find static files on request instead of all of them at each start.
 WHITENOISE_AUTOREFRESH = True

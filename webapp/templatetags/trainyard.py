@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
@@ -15,6 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from jobs import clock, program
+from jobs.public_path import beside_public_path
 from jobs.queries.storage import deletions
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable
 from jobs.spec.exports import STORED
@@ -37,6 +39,18 @@ def icon(name: str, css: str = "", label: str = "") -> SafeString:
     return format_html(
         '<svg class="icon {}" {}><use href="{}#{}"></use></svg>', css, attributes, static(SPRITE), name
     )
+
+
+@register.simple_tag
+def public_path() -> str:
+    """Return the path of the public address, with which every address begins; empty without one."""
+    return beside_public_path("")
+
+
+@register.simple_tag
+def cookie_suffix() -> str:
+    """Return the end of the names of this installation's cookies."""
+    return settings.TRAINYARD_COOKIE_SUFFIX
 
 
 @register.simple_tag

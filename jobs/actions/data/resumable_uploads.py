@@ -4,7 +4,6 @@ The bytes are in `jobs.upload_files`; a row counts them against its project's qu
 terminated or expired.
 """
 
-import secrets
 import shutil
 import time
 from contextlib import suppress
@@ -59,7 +58,7 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
     with transaction.atomic():
         reservation = uploads.reserve(project, length, seconds=LIFETIME_SECONDS)
         return ResumableUpload.objects.create(
-            key=secrets.token_hex(16),
+            key=upload_files.new_key(),
             project=project,
             created_by=by,
             name=name,
@@ -132,12 +131,14 @@ def store_received(upload: ResumableUpload, project: Project | None, sha256: str
     Raises:
         BadInput: it has not arrived as a whole, belongs to another project, or does not match its name or the
             digest.
+        OnOtherServer: it arrives at another web server.
     """
     if project is None or upload.project_id != project.pk:
         raise _refused(f"the upload {upload.pk} was begun in the project {upload.project}")
     if upload.artifact is not None:
         _require_digest(upload.artifact.digest, sha256)
         return _adopted(upload, StoredFile(upload.artifact.digest, upload.length))
+    upload_files.require_here(upload.pk)
     if upload.sha256 and not upload_files.path_of(upload.pk).exists():
         # A request moved the file, and was killed or could not reach the store after that.
         _require_digest(upload.sha256, sha256)

@@ -26,6 +26,7 @@ from jobs.models import (
     Project,
     User,
 )
+from jobs.public_path import beside_public_path
 from jobs.queries.storage.deletion_referrers import find_referrers
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable, Scope, artifacts_of
 
@@ -146,19 +147,19 @@ def deletion_out(deletion: Deletion) -> DeletionOut:
 
 
 def _page_address(deletion: Deletion) -> str:
-    slug = deletion.project.slug
+    slug, query = deletion.project.slug, ""
     match deletion.kind:
         case Deletion.Kind.PROJECT:
             path = f"projects/{slug}"
         case Deletion.Kind.DATASET:
             dataset = Dataset.everything.get(pk=deletion.target)
-            return f"/api/v1/datasets/{dataset.slug}/restore?project={slug}"
+            path, query = f"datasets/{dataset.slug}", f"?project={slug}"
         case Deletion.Kind.VERSION:
             version = ModelVersion.everything.select_related("model").get(pk=deletion.target)
             path = f"models/{version.model.name}/versions/{version.number}"
         case Deletion.Kind.CODE:
             code = CodeVersion.everything.get(pk=deletion.target)
-            return f"/api/v1/code/{code.digest}/restore?project={slug}"
+            path, query = f"code/{code.digest}", f"?project={slug}"
         case kind:
             path = f"{kind}s/{deletion.target}"
-    return f"/api/v1/{path}/restore"
+    return beside_public_path(f"/api/v1/{path}/restore{query}")

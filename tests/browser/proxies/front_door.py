@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -34,6 +34,8 @@ http {{
 """
 WITHOUT_WEBSOCKETS = (r"(?m)^.*proxy_set_header (Upgrade|Connection) .*\$.*$", "")
 """Leaves out the lines that most configurations lack."""
+FOREIGN_ERRORS = (r"(?m)^ *error_page 413 .*$", "")
+"""Leaves out the answer of the shipped configuration: other proxies have none."""
 USUAL_BODY_SIZE = ("client_max_body_size 2g", "client_max_body_size 1m")
 """The limit that nginx has by itself."""
 
@@ -49,47 +51,101 @@ def program(name: str) -> str:
 
 
 @contextmanager
-def behind_nginx(server: str, folder: Path, *changes: tuple[str, str]) -> Iterator[str]:
-    """Run nginx with `deploy/nginx/trainyard.conf`, changed by regular expressions; yield its address."""
-    nginx, port = program("nginx"), free_port()
+def behind_nginx(
+    server: str, folder: Path, *changes: tuple[str, str], port: int = 0, others: Sequence[str] = ()
+) -> Iterator[str]:
+    """Run nginx with `deploy/nginx/trainyard.conf`, changed by regular expressions; yield its address.
+
+    Args:
+        server: the address of the web server.
+        folder: an empty folder.
+        changes: regular expressions of the configuration, and what replaces them.
+        port: the proxy's port; by default a free one.
+        others: the addresses of further web servers.
+    """
+    port = port or free_port()
+    changes += ((r"listen 80;", f"listen 127.0.0.1:{free_port()};"), _name("trainyard"))
+    with _nginx("trainyard.conf", [server, *others], folder, port, *changes) as address:
+        yield address
+
+
+@contextmanager
+def below_path_by_nginx(server: str, folder: Path, port: int) -> Iterator[str]:
+    """Run nginx with `deploy/nginx/sub-path.conf`; yield the dashboard's address without a last slash."""
+    with _nginx("sub-path.conf", [server], folder, port, _name("tools"), path="/trainyard") as address:
+        yield address
+
+
+def _name(host: str) -> tuple[str, str]:
+    return rf"server_name {host}\.example;", "server_name localhost;"
+
+
+@contextmanager
+def _nginx(
+    name: str, servers: Sequence[str], folder: Path, port: int, *changes: tuple[str, str], path: str = ""
+) -> Iterator[str]:
+    nginx = program("nginx")
     key, certificate = _certificate(folder)
-    text = (DEPLOY / "nginx" / "trainyard.conf").read_text()
-    for pattern, new in (
+    upstream = " ".join(f"server {urlsplit(server).netloc};" for server in servers)
+    text = _changed(
+        DEPLOY / "nginx" / name,
         *changes,
         (r"listen 443 ssl http2;", f"listen 127.0.0.1:{port} ssl http2;"),
-        (r"listen 80;", f"listen 127.0.0.1:{free_port()};"),
         (r"/etc/ssl/trainyard/fullchain\.pem", str(certificate)),
         (r"/etc/ssl/trainyard/privkey\.pem", str(key)),
-        (r"server 127\.0\.0\.1:8000;", f"server {urlsplit(server).netloc};"),
-        (r"server_name trainyard\.example;", "server_name localhost;"),
-    ):
-        text, count = re.subn(pattern, new, text)
-        assert count, f"{pattern} is not in the configuration"
+        (r"server 127\.0\.0\.1:8000;", upstream),
+    )
     (folder / "site.conf").write_text(text)
     (folder / "nginx.conf").write_text(NGINX_HEAD.format(folder=folder))
     command = [nginx, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"]
-    with _running(command, f"https://localhost:{port}", folder) as address:
+    with _running(command, f"https://localhost:{port}{path}", folder) as address:
         yield address
+
+
+def _changed(file: Path, *changes: tuple[str, str]) -> str:
+    text = file.read_text()
+    for pattern, new in changes:
+        text, count = re.subn(pattern, new, text)
+        assert count, f"{pattern} is not in the configuration"
+    return text
 
 
 @contextmanager
 def behind_caddy(server: str, folder: Path) -> Iterator[str]:
     """Run Caddy with `deploy/caddy/Caddyfile`; yield its address."""
-    caddy, port = program("caddy"), free_port()
-    key, certificate = _certificate(folder)
-    text = (DEPLOY / "caddy" / "Caddyfile").read_text()
-    for pattern, new in (
-        (r"(?m)^trainyard\.example \{", f"https://localhost:{port} {{\n\ttls {certificate} {key}"),
+    port = free_port()
+    changes = [
         (r"(?m)^predictions\.trainyard\.example \{", f"http://localhost:{free_port()} {{"),
-        (r"reverse_proxy 127\.0\.0\.1:8000", f"reverse_proxy {urlsplit(server).netloc}"),
-    ):
-        text, count = re.subn(pattern, new, text)
-        assert count, f"{pattern} is not in the configuration"
+        (r"(?m)^trainyard\.example \{", _caddy_site(folder, port)),
+    ]
+    with _caddy("Caddyfile", server, folder, f"https://localhost:{port}", *changes) as address:
+        yield address
+
+
+@contextmanager
+def below_path_by_caddy(server: str, folder: Path, port: int) -> Iterator[str]:
+    """Run Caddy with `deploy/caddy/sub-path.Caddyfile`; yield the dashboard's address."""
+    change = (r"(?m)^tools\.example \{", _caddy_site(folder, port))
+    address = f"https://localhost:{port}/trainyard"
+    with _caddy("sub-path.Caddyfile", server, folder, address, change) as found:
+        yield found
+
+
+def _caddy_site(folder: Path, port: int) -> str:
+    key, certificate = _certificate(folder)
+    return f"https://localhost:{port} {{\n\ttls {certificate} {key}"
+
+
+@contextmanager
+def _caddy(name: str, server: str, folder: Path, address: str, *changes: tuple[str, str]) -> Iterator[str]:
+    caddy = program("caddy")
+    to_server = (r"reverse_proxy 127\.0\.0\.1:8000", f"reverse_proxy {urlsplit(server).netloc}")
+    text = _changed(DEPLOY / "caddy" / name, *changes, to_server)
     # No port of the machine, and no certificate of an authority.
     options = "{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n"
     (folder / "Caddyfile").write_text(options + text)
     command = [caddy, "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
-    with _running(command, f"https://localhost:{port}", folder) as address:
+    with _running(command, address, folder):
         yield address
 
 

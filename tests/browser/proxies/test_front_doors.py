@@ -12,6 +12,7 @@ from jobs.models import DatasetVersion, Job
 from tests.browser.conftest import Watch
 from tests.browser.data.test_upload_page import choose
 from tests.browser.proxies.front_door import (
+    FOREIGN_ERRORS,
     USUAL_BODY_SIZE,
     WITHOUT_WEBSOCKETS,
     behind_caddy,
@@ -98,7 +99,7 @@ def test_pages_follow_event_streams_where_a_proxy_lets_no_socket_through(
 def test_a_proxy_that_cuts_uploads_is_named_with_its_setting(
     people: People, open_as: Open, server: str, orders: Path, watch: Watch, tmp_path: Path
 ) -> None:
-    with behind_nginx(server, tmp_path, USUAL_BODY_SIZE) as address:
+    with behind_nginx(server, tmp_path, USUAL_BODY_SIZE, FOREIGN_ERRORS) as address:
         page = open_as(people.member, "/datasets/new", at=address)
         choose(page, orders)
         page.get_by_role("button", name="Upload", exact=True).click()

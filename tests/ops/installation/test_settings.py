@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
+from django.urls import URLResolver, get_resolver
 from pytest_django import Settings
 
 from transport.admission import LOOPBACK
@@ -36,14 +39,6 @@ def test_production_passes_every_deploy_check(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_production_files_are_hashed_with_the_imports_of_their_modules(tmp_path: Path) -> None:
-    done = manage(tmp_path, "collectstatic", "--noinput", TRAINYARD_PUBLIC_URL="https://yard.example")
-    assert done.returncode == 0, done.stdout + done.stderr
-    app = next((tmp_path / "static" / "js").glob("app.????????????.js")).read_text()
-    assert 'import "./theme.js"' not in app
-    assert list((tmp_path / "static" / "css").glob("app.*.css.gz"))
-
-
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -66,7 +61,7 @@ def test_prediction_servers_are_not_redirected_to_https(
     ("name", "value"),
     [
         ("TRAINYARD_PUBLIC_URL", "yard.example"),
-        ("TRAINYARD_PUBLIC_URL", "https://yard.example/path"),
+        ("TRAINYARD_PUBLIC_URL", "https://yard.example/jobs"),
         ("TRAINYARD_ALLOWED_HOSTS", "*"),
         ("TRAINYARD_DATABASE_URL", "mysql://localhost/yard"),
         ("TRAINYARD_DEBUG", "perhaps"),
@@ -76,6 +71,64 @@ def test_invalid_values_stop_the_start_with_a_message(tmp_path: Path, name: str,
     done = manage(tmp_path, "check", **{name: value})
     assert done.returncode != 0
     assert name in done.stderr
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://yard.example",
+        "https://yard.example:8443",
+        "http://10.0.0.7:8000",
+        "https://tools.example/trainyard",
+        "https://tools.example/teams/vision-2/trainyard_x",
+    ],
+)
+def test_a_public_address_may_have_a_port_and_a_path(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("TRAINYARD_PUBLIC_URL", f"{address}/")
+    assert env.public_url() == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tools.example/trainyard",
+        "ftp://tools.example",
+        "https://tools.example/a b",
+        "https://tools.example//trainyard",
+        "https://tools.example/../trainyard",
+        "https://tools.example/trainyard?x=1",
+        "https://tools.example/trainyard#top",
+        "https://tools.example/train%20yard",
+        "https://user@tools.example/trainyard",
+        "https://tools.example:port/trainyard",
+        "https:///trainyard",
+        "https://tools.example/api",
+        "https://tools.example/jobs/trainyard",
+    ],
+)
+def test_another_public_address_is_refused_with_its_name(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("TRAINYARD_PUBLIC_URL", address)
+    with pytest.raises(ImproperlyConfigured, match="TRAINYARD_PUBLIC_URL="):
+        env.public_url()
+
+
+def test_the_places_that_a_public_path_may_not_begin_with_are_those_of_the_pages() -> None:
+    own = {"static", "ws", *(route.lstrip("^").split("/")[0] for route in all_routes())} - {""}
+    assert own == env.OWN_PLACES
+
+
+def all_routes() -> Iterator[str]:
+    def walk(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
+        for pattern in resolver.url_patterns:
+            route = prefix + str(pattern.pattern)
+            if isinstance(pattern, URLResolver):
+                yield from walk(pattern, route)
+            else:
+                yield route
+
+    return walk(get_resolver())
 
 
 def test_none_is_a_list_without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from jobs import access, upload_files
 from jobs.actions.data import resumable_uploads as actions
 from jobs.answers.data.resumable_uploads import ResumableUploadOut
 from jobs.errors import BadInput, Conflict, TrainyardError
+from jobs.public_path import beside_public_path
 from jobs.queries.data import resumable_uploads as queries
 from jobs.spec.problems import Problem
 from webapp.api.auth import actor, needs
@@ -116,7 +117,7 @@ def begin_upload(request: HttpRequest, response: HttpResponse) -> Status[Resumab
     metadata = _read_metadata(request.headers.get("Upload-Metadata", ""))
     project = access.get_project(actor(request), metadata["project"], access.Action.WRITE)
     upload = actions.begin(project, name=metadata["filename"], length=length, by=actor(request))
-    response["Location"] = f"/api/v1/uploads/{upload.pk}"
+    response["Location"] = beside_public_path(f"/api/v1/uploads/{upload.pk}")
     response["Upload-Expires"] = _expiry_date(upload.until)
     return Status(201, queries.upload_out(upload))
 
@@ -132,6 +133,8 @@ def find_offset(request: HttpRequest, upload_id: str) -> HttpResponse:
     """Return the number of received bytes, as headers."""
     upload = access.get_upload(actor(request), upload_id)
     _require_tus(request)
+    if upload.artifact_id is None:
+        upload_files.require_here(upload.pk)
     upload_files.wait_for_part(upload.pk)
     metadata = f"filename {_encode_text(upload.name)},project {_encode_text(upload.project.slug)}"
     return HttpResponse(
@@ -156,6 +159,7 @@ def send_part(request: HttpRequest, upload_id: str) -> HttpResponse:
     offset, size = _read_number(request, "Upload-Offset"), request.headers.get("Content-Length", "")
     if queries.is_moved(upload):
         raise Conflict(f"All bytes of {upload.name!r} have been received.")
+    upload_files.require_here(upload.pk)
     if size.isdecimal() and offset + int(size) > upload.length:
         raise TooLarge(f"The upload has {upload.length:,} bytes, and this part goes beyond them.")
     header = request.headers.get("Upload-Checksum")

@@ -8,6 +8,7 @@ from pydantic import Field
 from jobs import access
 from jobs.actions.people import people
 from jobs.answers.people.people import InvitedOut, PersonOut
+from jobs.public_path import beside_public_path
 from jobs.queries.people import people as queries
 from webapp.api.auth import actor, needs, require_rights_of_admin
 from webapp.api.idempotency import idempotent
@@ -49,7 +50,7 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
     if body.admin:
         require_rights_of_admin(request)
     added = people.add_person(body.user, by=actor(request), admin=body.admin)
-    path = people.create_login_link(added, by=actor(request))
+    path = beside_public_path(people.create_login_link(added, by=actor(request)))
     person = queries.person_out(added)
     return Status(201, InvitedOut(**vars(person), login_link=request.build_absolute_uri(path)))
 

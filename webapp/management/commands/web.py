@@ -2,7 +2,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.ops import ports
+from webapp.ops import ports, static_files
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.parts import exec_command, web_argv
@@ -33,5 +33,7 @@ class Command(BaseCommand):
                 raise CommandError(str(error)) from error
             for line in lines:
                 self.stdout.write(line)
+        # Here rather than in the server, whose start a supervisor may limit.
+        static_files.build()
         listener.set_inheritable(True)
         exec_command(web_argv(listener.fileno()))

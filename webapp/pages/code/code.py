@@ -17,6 +17,7 @@ from jobs.messages.code import (
     MAX_FILES,
 )
 from jobs.models import CodeVersion, Project
+from jobs.public_path import beside_public_path
 from jobs.queries.code import code as queries
 from jobs.queries.paging import Page, page_of
 from jobs.spec.problems import Problem
@@ -149,7 +150,7 @@ def _show_form(request: Request, *, problems: tuple[Problem, ...] = (), status: 
 
 def _upload_command(request: Request) -> str:
     """Return the same upload as a command."""
-    address = request.build_absolute_uri("/api/v1/code")
+    address = request.build_absolute_uri(beside_public_path("/api/v1/code"))
     header = '-H "Authorization: Bearer $TOKEN"'
     return f"curl {header} {address} \\\n  -F project=PROJECT -F file=@model.py"
 

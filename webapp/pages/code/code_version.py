@@ -26,6 +26,7 @@ from jobs.messages.code import (
     Highlighted,
 )
 from jobs.models import CodeFile, CodeVersion, Job, PackageEnvironment, PackageResolution, RecordedPackages
+from jobs.public_path import beside_public_path
 from jobs.queries.code import code as queries
 from jobs.queries.code import environments, package_installs, package_sets
 from jobs.queries.data import code_data
@@ -265,7 +266,7 @@ def _source_context(version: CodeVersion, file: CodeFile) -> CodeSource:
         return CodeSource(why_hidden="It is not text.")
     if file.artifact.bytes > MAX_SHOWN_BYTES:
         return CodeSource(why_hidden="It is too large to be shown here.")
-    address = f"/api/v1/code/{version.digest}/text"
+    address = beside_public_path(f"/api/v1/code/{version.digest}/text")
     whole = f"{address}?{urlencode({'project': version.project.slug, 'file': file.path})}"
     return CodeSource(source=code_reader.highlight_file(file), whole=whole)
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from jobs.models import DatasetVersion
+from jobs.public_path import beside_public_path
 from jobs.queries.data import datasets as queries
 from jobs.spec.data.profile import Profile
 
@@ -42,7 +43,7 @@ def thumbnail_rows(version: DatasetVersion, profile: Profile | None) -> list[Thu
     if profile is None or images is None or stored is None:
         return []
     layout = images.thumbnails
-    address = f"/api/v1/artifacts/{stored.artifact.digest}"
+    address = beside_public_path(f"/api/v1/artifacts/{stored.artifact.digest}")
     rows = dict(zip(profile.class_labels, profile.class_counts, strict=False))
     sheet = Sheet(address, layout.side * layout.tiles, layout.side * len(layout.labels))
     return [

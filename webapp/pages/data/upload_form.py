@@ -11,6 +11,7 @@ from jobs import access
 from jobs.answers.data.resumable_uploads import ResumableUploadOut
 from jobs.errors import BadInput, NotFound
 from jobs.models import Credential, Dataset, Project, ResumableUpload
+from jobs.public_path import beside_public_path
 from jobs.queries.data import credentials
 from jobs.queries.data import resumable_uploads as resumable_queries
 from jobs.spec.problems import Problem
@@ -126,7 +127,7 @@ def show_upload(
 def _upload_command(request: Request, dataset: Dataset | None) -> str:
     """Return the same upload as a command."""
     place = "datasets" if dataset is None else f"datasets/{dataset.slug}/versions"
-    address = request.build_absolute_uri(f"/api/v1/{place}")
+    address = request.build_absolute_uri(beside_public_path(f"/api/v1/{place}"))
     project = home_of(dataset) if dataset is not None else "PROJECT"
     slug = "" if dataset is not None else " -F slug=orders"
     header = '-H "Authorization: Bearer $TOKEN"'

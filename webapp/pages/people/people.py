@@ -12,6 +12,7 @@ from jobs import access
 from jobs.actions.people import people as actions
 from jobs.errors import BadInput, Conflict
 from jobs.models import User
+from jobs.public_path import beside_public_path
 from jobs.queries.people import people as query
 from webapp.forms.people.people import PersonForm
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
@@ -57,7 +58,7 @@ class LoginLinkMade(Context):
 
 def _show_link(request: Request, user: User) -> HttpResponse:
     """Create a login link and show it once."""
-    link = actions.create_login_link(user, by=request.user)
+    link = beside_public_path(actions.create_login_link(user, by=request.user))
     hours = actions.LINK_LIFE // timedelta(hours=1)
     context = LoginLinkMade(invited=user, link=request.build_absolute_uri(link), hours=hours)
     response = render_page(request, "people/link.html", context)

@@ -11,6 +11,7 @@ from jobs import clock
 from jobs.actions.people import tokens as actions
 from jobs.errors import BadInput, Forbidden
 from jobs.models import ApiToken
+from jobs.public_path import beside_public_path
 from jobs.queries.people import tokens as query
 from webapp.forms.people.people import TokenForm
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
@@ -62,7 +63,7 @@ def _create_token(request: Request, form: TokenForm) -> HttpResponse:
         expires=end,
         endpoints=entries["endpoints"],
     )
-    address = request.build_absolute_uri("/api/v1/me")
+    address = request.build_absolute_uri(beside_public_path("/api/v1/me"))
     response = render_page(
         request, "people/tokens/made.html", TokenMade(token=token, raw=raw, address=address)
     )

@@ -8,6 +8,7 @@ from django.urls import NoReverseMatch, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.models import Endpoint, ModelVersion, PromotionRequest, User
+from jobs.public_path import beside_public_path
 from jobs.queries.data import datasets
 from jobs.queries.experiments import base_versions
 from jobs.queries.registry import registry as queries
@@ -95,4 +96,4 @@ def address_of_link(link: versions.Link, row: ModelVersion, user: User) -> str:
             return reverse(link.kind, args=[link.key])
     except NoReverseMatch:
         return ""
-    return f"/api/v1/artifacts/{link.key}" if link.kind == "artifact" else ""
+    return beside_public_path(f"/api/v1/artifacts/{link.key}") if link.kind == "artifact" else ""

@@ -1,4 +1,5 @@
 // Sends a file to the server in parts by the tus protocol, and resumes after an interruption.
+import { address, base } from "../shared/addresses.js";
 import "../../vendor/tus-js-client-4.3.1/tus.min.js";
 
 /** @typedef {typeof import("../../vendor/tus-js-client-4.3.1/tus.js")} Tus */
@@ -6,7 +7,7 @@ import "../../vendor/tus-js-client-4.3.1/tus.min.js";
 /** @typedef {import("../../vendor/tus-js-client-4.3.1/tus.js").DetailedError} DetailedError */
 
 const tus = /** @type {Tus} */ (/** @type {any} */ (window).tus);
-const ADDRESS = "/api/v1/uploads";
+const PLACE = "/api/v1/uploads";
 // A proxy that collects a body before it passes it on can lose one part at most.
 const PART_BYTES = 64 * 1024 * 1024;
 const RETRY_DELAYS = [0, 1000, 3000, 5000, 10000, 20000, 30000, 30000];
@@ -48,13 +49,14 @@ export class Transfer {
     this.#report = report;
     this.#taken = taken;
     this.#upload = new tus.Upload(file, {
-      endpoint: ADDRESS,
+      endpoint: address(PLACE),
       chunkSize: PART_BYTES,
       retryDelays: RETRY_DELAYS,
       metadata: { filename: file.name, project },
       headers: { "X-CSRFToken": token },
       fingerprint: async () =>
-        ["trainyard", project, file.name, file.size, file.lastModified, await sampleOf(file)].join("/"),
+        // Browsers keep the list of uploads for all paths of a host.
+        [`trainyard${base()}`, project, file.name, file.size, file.lastModified, await sampleOf(file)].join("/"),
       onShouldRetry: (error) => navigator.onLine && mayPass(error),
       onProgress: (sent, total) => {
         this.#watch();
@@ -189,7 +191,7 @@ function refusalOf(body, status) {
  */
 export async function deleteUpload(id, token) {
   const headers = { "X-CSRFToken": token, "Tus-Resumable": "1.0.0" };
-  const answer = await fetch(`${ADDRESS}/${id}`, { method: "DELETE", headers }).catch(() => null);
+  const answer = await fetch(`${address(PLACE)}/${id}`, { method: "DELETE", headers }).catch(() => null);
   if (!answer) return "The server did not answer. Try again.";
   if (!answer.ok && answer.status !== 404) return refusalOf(await answer.text(), answer.status);
   await forgetUploads([id]);

@@ -1,5 +1,6 @@
 // Uploads the file of a form in parts. Without this script the browser submits the form by itself.
 
+import { address } from "../shared/addresses.js";
 import { find, findAll } from "../shared/elements.js";
 import { toast } from "../shared/toasts.js";
 import { showSampleOf } from "./dataset-sample.js";
@@ -196,7 +197,8 @@ class UploadForm {
     // A response has no fragment; this page has one after a link to a field.
     if (request.responseURL && request.responseURL !== location.href.split("#")[0]) {
       // The login of an expired session has made no version: the files are found again after it.
-      const isVersion = request.status === 200 && !new URL(request.responseURL).pathname.startsWith("/accounts/");
+      const isVersion =
+        request.status === 200 && !new URL(request.responseURL).pathname.startsWith(address("/accounts/"));
       if (isVersion) await forgetUploads(uploads).catch(() => null);
       location.assign(request.responseURL);
       return;

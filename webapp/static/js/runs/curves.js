@@ -10,6 +10,7 @@
 /** @import { Times } from "./training-time.js" */
 /** @import { Drawing, Values } from "../shared/charts/chart.js" */
 /** @import { Scale } from "../shared/charts/axes.js" */
+import { address } from "../shared/addresses.js";
 import { fences, fitsScale, hidesOutliers, isTimed, smoothed, smoothingOf } from "../shared/charts/axes.js";
 import { Chart } from "../shared/charts/chart.js";
 import { lineAt } from "../shared/charts/marks.js";
@@ -95,7 +96,7 @@ export class Curves extends Chart {
     this.waiting = [];
     const { query } = lines;
     query.set("max_points", String(MAX_POINTS));
-    const response = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`).catch(() => null);
+    const response = await fetch(address(`/api/v1/jobs/${this.job}/metrics?${query}`)).catch(() => null);
     if (this.isOutdated(lines)) return;
     if (!response?.ok) {
       this.isLoaded = false;

@@ -1,6 +1,7 @@
 // <ty-log job [trial] cursor>: the log, followed live, searched and filtered on the server.
 /** @import { LiveEvent } from "../shared/connection/live.js" */
 
+import { address } from "../shared/addresses.js";
 import { follow } from "../shared/connection/live.js";
 import { find } from "../shared/elements.js";
 import { grouped } from "../shared/words.js";
@@ -79,7 +80,7 @@ class Log extends HTMLElement {
     const { q, level } = this.filter;
     const query = new URLSearchParams({ newest: "true", q, level, limit: String(LOADED) });
     if (this.trial) query.set("trial", this.trial);
-    const response = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`).catch(() => null);
+    const response = await fetch(address(`/api/v1/jobs/${this.job}/logs?${query}`)).catch(() => null);
     /** @type {{ items: LiveEvent[] } | null} */
     const body = response?.ok ? await response.json() : null;
     if (asked !== this.asked) return;

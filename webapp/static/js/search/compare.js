@@ -2,6 +2,7 @@
 // The address names them (`?compare=1,5,9`), so that a link shows the same comparison.
 
 import { acrossSelect, curveOffer, timeNote } from "../runs/curve-chart.js";
+import { address } from "../shared/addresses.js";
 /** @import { Curves } from "../runs/curves.js" */
 /** @import { Column } from "./types.js" */
 /** @import { Store } from "./store.js" */
@@ -159,7 +160,7 @@ class Compare extends HTMLElement {
     return el(
       "th",
       { scope: "col", class: "num" },
-      el("a", { href: `/jobs/${this.job}/trials/${trial}` }, `Trial ${trial}`),
+      el("a", { href: address(`/jobs/${this.job}/trials/${trial}`) }, `Trial ${trial}`),
       " ",
       el(
         "button",

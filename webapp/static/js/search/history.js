@@ -1,6 +1,7 @@
 // <ty-history job [key]>: the score of each trial and the best so far. Dragging filters the trials, here and in the table;
 // a click selects one. With the chart in focus, arrows go from trial to trial.
 
+import { address } from "../shared/addresses.js";
 import { fenceOf, fitsScale, hidesOutliers } from "../shared/charts/axes.js";
 import { Chart } from "../shared/charts/chart.js";
 import { draggedRange } from "../shared/charts/chart-parts.js";
@@ -296,7 +297,7 @@ class History extends Chart {
   press(event) {
     const trial = this.at === undefined ? undefined : this.view.store.number[this.indices[this.at]];
     if (event.key === "x" && trial) this.view.toggleSelected(trial);
-    else if (event.key === "Enter" && trial) go(`/jobs/${this.job}/trials/${trial}`);
+    else if (event.key === "Enter" && trial) go(address(`/jobs/${this.job}/trials/${trial}`));
     else return super.press(event);
     return true;
   }

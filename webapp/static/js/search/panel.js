@@ -1,5 +1,6 @@
 // <ty-charts job>: all charts of a search as a grid, with the filters and the selection that they share.
 
+import { address } from "../shared/addresses.js";
 import { hidesOutliers, scaleOf } from "../shared/charts/axes.js";
 import { Grid } from "../shared/charts/grid.js";
 import { settings } from "../shared/charts/settings.js";
@@ -95,7 +96,7 @@ class SearchTile extends Tile {
    * @param {number} trial
    */
   open(trial) {
-    go(`/jobs/${this.panel.job}/trials/${trial}`);
+    go(address(`/jobs/${this.panel.job}/trials/${trial}`));
   }
 }
 

@@ -4,6 +4,7 @@
 /** @import { TipText } from "../shared/charts/tip.js" */
 /** @import { Direction, Range } from "../shared/charts/types.js" */
 /** @import { Column, ColumnsAnswer, Objective, Parameter, Reached, Values } from "./types.js" */
+import { address } from "../shared/addresses.js";
 import { SETTINGS_OF_TRAINING } from "../shared/charts/colours.js";
 import { cursorOfPage, follow } from "../shared/connection/live.js";
 import { answers } from "../shared/connection/server.js";
@@ -154,7 +155,7 @@ export class Store extends EventTarget {
   async load() {
     this.timer = 0;
     const query = this.cursor ? `?after=${this.cursor}` : "";
-    const response = await fetch(`/api/v1/jobs/${this.job}/trials/columns${query}`).catch(() => null);
+    const response = await fetch(address(`/api/v1/jobs/${this.job}/trials/columns${query}`)).catch(() => null);
     this.failed = !response?.ok;
     if (response?.ok) this.update(await response.json());
     this.dispatchEvent(new Event("change"));

@@ -1,5 +1,6 @@
 // <ty-trials job>: the trials that fit the filters, a page at a time, sorted by any column.
 
+import { address } from "../shared/addresses.js";
 import { badge, el, empty, icon, setText } from "../shared/dom.js";
 /** @import { Column, Reached } from "./types.js" */
 /** @import { Store } from "./store.js" */
@@ -242,7 +243,7 @@ class Trials extends HTMLElement {
 
   /** Make the pager, once: removing a button would cost a layout, and the focus if it is on the button. */
   makeFoot() {
-    const csv = `/api/v1/jobs/${this.job}`;
+    const csv = address(`/api/v1/jobs/${this.job}`);
     const turn = (/** @type {number} */ step, /** @type {string} */ label, /** @type {string} */ name) =>
       el(
         "button",
@@ -332,7 +333,7 @@ class Line {
     row.classList.toggle("ty-selected", selected.has(trial));
     this.box.checked = selected.has(trial);
     this.box.setAttribute("aria-label", `Select trial ${trial}`);
-    this.link.href = `/jobs/${table.job}/trials/${trial}`;
+    this.link.href = address(`/jobs/${table.job}/trials/${trial}`);
     setText(this.link, String(trial));
     this.mark(index === table.best, {
       "by hand": store.by_hand[index],

@@ -1,3 +1,5 @@
+import { base } from "./addresses.js";
+
 const YEAR = 365 * 24 * 3600;
 
 /**
@@ -7,5 +9,7 @@ const YEAR = 365 * 24 * 3600;
  */
 export function keep(name, value) {
   const secure = location.protocol === "https:" ? ";secure" : "";
-  document.cookie = `${name}=${value};path=/;max-age=${YEAR};samesite=lax${secure}`;
+  // Two installations on one host must not change each other's.
+  const whole = `${name}${document.documentElement.dataset.cookies ?? ""}`;
+  document.cookie = `${whole}=${value};path=${base() || "/"};max-age=${YEAR};samesite=lax${secure}`;
 }

@@ -2,12 +2,13 @@
 
 /** @import { Verdict } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
+import { address } from "../../shared/addresses.js";
 import { askLogin } from "../../shared/connection/session.js";
 import { find } from "../../shared/elements.js";
 import { csrfToken } from "../../shared/post.js";
 
 const WAIT = 250;
-const ADDRESS = "/api/v1/experiments/validate";
+const PLACE = "/api/v1/experiments/validate";
 
 export class Check extends EventTarget {
   /** @type {AbortController | null} */
@@ -47,7 +48,7 @@ export class Check extends EventTarget {
     const body = JSON.stringify({ project, experiment, name: this.name.value, spec: this.sheet.spec });
     const headers = { "Content-Type": "application/json", "X-CSRFToken": csrfToken() };
     try {
-      const response = await fetch(ADDRESS, { method: "POST", headers, body, signal });
+      const response = await fetch(address(PLACE), { method: "POST", headers, body, signal });
       if (response.status === 401 && !isAgain) {
         this.notify({ state: "logged-out" });
         // Perhaps a login in another tab has replaced the session with which it was asked.

@@ -2,11 +2,12 @@
 
 /** @import { Problem, Search, Spec } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
+import { address } from "../../shared/addresses.js";
 import { byId, find } from "../../shared/elements.js";
 import { csrfToken } from "../../shared/post.js";
 import { toast } from "../../shared/toasts.js";
 
-const ADDRESS = "/api/v1/search-spaces";
+const PLACE = "/api/v1/search-spaces";
 
 /** @typedef {{ errors?: Problem[], detail: string }} Refusal */
 /**
@@ -25,7 +26,11 @@ const ADDRESS = "/api/v1/search-spaces";
 async function send(action, body) {
   const headers = { "Content-Type": "application/json", "X-CSRFToken": csrfToken() };
   try {
-    const response = await fetch(`${ADDRESS}/${action}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const response = await fetch(`${address(PLACE)}/${action}`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+    });
     return { ok: response.ok, result: await response.json() };
   } catch {
     return { ok: false, result: { detail: "The server did not answer." } };

@@ -2,6 +2,7 @@
 
 /** @import { CodeEntry, DryBuild, Origin } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
+import { address } from "../../shared/addresses.js";
 import { askLogin } from "../../shared/connection/session.js";
 import { find } from "../../shared/elements.js";
 import { csrfToken } from "../../shared/post.js";
@@ -35,7 +36,7 @@ function typed(text) {
 /** @param {number | null} job */
 function linkTo(job) {
   if (job === null) return "no job yet";
-  return Object.assign(document.createElement("a"), { href: `/jobs/${job}`, textContent: `job ${job}` });
+  return Object.assign(document.createElement("a"), { href: address(`/jobs/${job}`), textContent: `job ${job}` });
 }
 
 export class OwnCode {
@@ -140,7 +141,7 @@ export class OwnCode {
     if (!found) return;
     const { project } = this.sheet.known;
     const link = Object.assign(document.createElement("a"), {
-      href: `/code/${this.version?.digest}?project=${project}#data`,
+      href: address(`/code/${this.version?.digest}?project=${project}#data`),
       textContent: found.dataset ? "Load again" : "Load its data",
     });
     const text = found.dataset
@@ -251,7 +252,7 @@ export class OwnCode {
     this.running = new AbortController();
     const { signal } = this.running;
     try {
-      const response = await fetch(`/api/v1/code/${digest}/dry-builds`, {
+      const response = await fetch(address(`/api/v1/code/${digest}/dry-builds`), {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-CSRFToken": csrfToken() },
         body: JSON.stringify({ ...body, again }),

@@ -2,6 +2,7 @@
 
 /** @import { Problem } from "./types.js" */
 /** @import { Steps } from "./steps.js" */
+import { address } from "../../shared/addresses.js";
 import { byId, closest, find, findAll } from "../../shared/elements.js";
 import { parent } from "./pointer.js";
 
@@ -19,7 +20,10 @@ export function sentence({ message, job }) {
   const parts = document.createDocumentFragment();
   parts.append(message);
   if (job) {
-    const link = Object.assign(document.createElement("a"), { href: `/jobs/${job}`, textContent: `Job ${job}` });
+    const link = Object.assign(document.createElement("a"), {
+      href: address(`/jobs/${job}`),
+      textContent: `Job ${job}`,
+    });
     parts.append(". ", link);
   }
   return parts;

@@ -1,6 +1,7 @@
 // The versions that were in production, as a band under the charts with the same time axis.
 
 /** @import { Traffic } from "./store.js" */
+import { address } from "../../shared/addresses.js";
 import { scaleOf } from "../../shared/charts/axes.js";
 import { tip } from "../../shared/charts/tip.js";
 import { el, icon } from "../../shared/dom.js";
@@ -93,7 +94,7 @@ export class Band {
     const inside = [name ? icon(name) : "", version ? `v${version}` : "down"];
     const attributes = { class: version ? "ty-band-version" : "ty-band-none", "aria-label": sentenceOf(segment) };
     const link = version
-      ? el("a", { ...attributes, href: `/models/${this.endpoint}/versions/${version}` }, inside)
+      ? el("a", { ...attributes, href: address(`/models/${this.endpoint}/versions/${version}`) }, inside)
       : el("span", { ...attributes, tabindex: "0", role: "note" }, inside);
     if (version) link.style.setProperty("--ty-version", versionColour(version));
     const show = (/** @type {number} */ x, /** @type {number} */ y) => tip.show(link, x, y, textOf(segment));

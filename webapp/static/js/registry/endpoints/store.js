@@ -2,6 +2,7 @@
 
 /** @import { Segment } from "./band.js" */
 
+import { address } from "../../shared/addresses.js";
 import { settings, writeAddress } from "../../shared/charts/settings.js";
 
 const LIVE = 5000; // ms, as often as prediction servers report
@@ -110,7 +111,7 @@ export class TrafficStore extends EventTarget {
     const query = new URLSearchParams({ range: this.range });
     if (this.version) query.set("version", this.version);
     try {
-      const answer = await fetch(`/api/v1/endpoints/${this.endpoint}/traffic?${query}`);
+      const answer = await fetch(address(`/api/v1/endpoints/${this.endpoint}/traffic?${query}`));
       if (asked !== this.asked) return;
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       this.receive(await answer.json());

@@ -1,6 +1,7 @@
 // How much each hyperparameter matters, as the server computes it by PED-ANOVA.
 
 /** @import { Chart, Scene } from "../types.js" */
+import { address } from "../../shared/addresses.js";
 import { number, trials } from "../../shared/words.js";
 
 const PAUSE = 1500; // ms
@@ -186,7 +187,7 @@ function reportOf({ job, store, again }) {
  * @param {() => void} again
  */
 async function load(job, cached, again) {
-  const response = await fetch(`/api/v1/jobs/${job}/importance`).catch(() => null);
+  const response = await fetch(address(`/api/v1/jobs/${job}/importance`)).catch(() => null);
   if (response?.ok) cached.report = await response.json();
   cached.failed = !cached.report;
   if (["computing", "stale", "missing"].includes(cached.report?.state ?? ""))

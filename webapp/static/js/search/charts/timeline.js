@@ -2,6 +2,7 @@
 
 /** @import { CustomSeriesRenderItemAPI, CustomSeriesRenderItemReturn, EChartsType } from "echarts" */
 /** @import { Chart, Look, Scene } from "../types.js" */
+import { address } from "../../shared/addresses.js";
 import { settings } from "../../shared/charts/settings.js";
 import { clock, duration, grouped, trials } from "../../shared/words.js";
 
@@ -215,7 +216,7 @@ function attemptsOf({ job, store, again }) {
   if (cached.version !== store.version && !cached.loading) {
     cached.loading = true;
     cached.version = store.version;
-    fetch(`/api/v1/jobs/${job}/timeline`)
+    fetch(address(`/api/v1/jobs/${job}/timeline`))
       .then((response) => (response.ok ? response.json() : null))
       .catch(() => null)
       .then((attempts) => {

@@ -1,6 +1,7 @@
 // One WebSocket for the whole tab. Each follower gets every event of its job once and in order: after a broken connection
 // the socket subscribes again from the last cursor, so no event is missed or repeated. Where a proxy lets no WebSocket
 // through, each followed job has a stream of server-sent events instead.
+import { address } from "../addresses.js";
 import { reportLive } from "../connection/notice.js";
 import { answers, ask } from "../connection/server.js";
 import { askLogin, isLoggedIn } from "../connection/session.js";
@@ -93,7 +94,7 @@ function connect() {
     return;
   }
   const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const opened = new WebSocket(`${scheme}://${location.host}/ws/v1`);
+  const opened = new WebSocket(`${scheme}://${location.host}${address("/ws/v1")}`);
   const opening = setTimeout(() => opened.close(), LONGEST_OPENING);
   socket = opened;
   let hasOpened = false;

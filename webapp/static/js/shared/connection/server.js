@@ -1,7 +1,8 @@
 // Asks the server every second whether it answers. A server that is gone refuses at once; one that hangs has not answered
 // after PATIENCE, so that both are known within 3 s. Pages in the background do not ask.
+import { address } from "../addresses.js";
 
-const ADDRESS = "/healthz";
+const PLACE = "/healthz";
 const INTERVAL = 700; // ms from an answer to the next request
 const PATIENCE = 1800; // ms until a request counts as unanswered
 const FRESH = 300; // ms for which an answer is believed at a click
@@ -59,7 +60,7 @@ async function answer() {
   try {
     const signal = AbortSignal.timeout(PATIENCE);
     // A proxy may redirect to its login page, which is an answer, or report with 502 to 504 that the server is gone.
-    const { status } = await fetch(ADDRESS, { cache: "no-store", redirect: "manual", signal });
+    const { status } = await fetch(address(PLACE), { cache: "no-store", redirect: "manual", signal });
     return status < 500 ? "answers" : "lost";
   } catch (error) {
     return error instanceof DOMException && error.name === "TimeoutError" ? "hangs" : "lost";

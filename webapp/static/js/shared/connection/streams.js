@@ -1,4 +1,5 @@
 // Server-sent events of jobs: what pages follow where a proxy lets no WebSocket through.
+import { address } from "../addresses.js";
 
 /** @typedef {import("./live.js").LiveEvent} LiveEvent */
 /** @typedef {import("./live.js").Type} Type */
@@ -75,7 +76,7 @@ export class Stream {
  * @param {number} job
  * @param {number} cursor
  */
-export const addressOf = (job, cursor) => `/api/v1/jobs/${job}/events?after=${cursor}`;
+export const addressOf = (job, cursor) => address(`/api/v1/jobs/${job}/events?after=${cursor}`);
 
 /**
  * Return why the server refuses an address of events for good, as too many streams or an unknown job; else an empty text.
