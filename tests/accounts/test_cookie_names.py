@@ -61,7 +61,7 @@ def test_a_home_that_was_used_before_knows_them_without_the_database(
 
 
 async def connect(path: str, kind: str = "http") -> tuple[bool, list[Any]]:
-    """Return whether a connection reaches the pages, and what is sent to it otherwise."""
+    """Return whether a connection reaches the pages, and the codes that are sent otherwise."""
     reached, sent = [], []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:

@@ -37,7 +37,7 @@ def complete() -> bool:
             suffix = f"-{identity[:LENGTH]}"
             settings.SESSION_COOKIE_NAME += suffix
             settings.CSRF_COOKIE_NAME += suffix
-            # Last: it tells other threads that both have their names.
+            # Last: it shows other threads that both have their names.
             settings.TRAINYARD_COOKIE_SUFFIX = suffix
         return are_known()
 

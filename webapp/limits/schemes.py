@@ -1,6 +1,6 @@
 """Refuses requests whose proxy is not trusted although it ends TLS.
 
-Only the proxies in `TRAINYARD_TRUSTED_PROXIES` may tell by X-Forwarded-Proto that a request came by https.
+Only the proxies in `TRAINYARD_TRUSTED_PROXIES` may report by X-Forwarded-Proto that a request came by https.
 Through another one, each request would be redirected to the address that it has already, for ever.
 """
 

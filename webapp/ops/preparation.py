@@ -87,6 +87,14 @@ def keep_tokens(home: Home) -> None:
         _keep(home.prediction_token_file, dashboard_token)
 
 
+def keep_dashboard_token(home: Home) -> None:
+    """Make the token with which this home's web server asks prediction servers, unless it has a valid one."""
+    home.create()
+    with (home.run / "tokens.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _keep(home.prediction_token_file, dashboard_token)
+
+
 def _keep(path: Path, valid_token: Callable[[str], str]) -> None:
     try:
         current = path.read_text().strip()

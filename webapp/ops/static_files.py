@@ -11,11 +11,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
-import django
-import whitenoise
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.management.commands import collectstatic
@@ -69,7 +68,7 @@ def _ensured(home: Path) -> Path:
 
 def _digest() -> str:
     """Return the digest of all source files, and of the programs that make the copies."""
-    digest = hashlib.sha256(f"{django.__version__} {whitenoise.__version__}".encode())
+    digest = hashlib.sha256(f"{version('django')} {version('whitenoise')}".encode())
     for path, file in sorted(_sources()):
         digest.update(f"\0{path}\0".encode())
         digest.update(hashlib.sha256(file.read_bytes()).digest())

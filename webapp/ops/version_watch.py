@@ -23,15 +23,21 @@ class VersionWatch(threading.Thread):
 
     Args:
         end: lets the server end; it is called once, if there is a problem.
+        begin: called once, when the database is known to be this installation's.
         pause: the seconds between two comparisons.
 
     Attributes:
         problem: why this process ends; None while it may use the database.
     """
 
-    def __init__(self, end: Callable[[], object], pause: float = COMPARE_SECONDS) -> None:
+    def __init__(
+        self,
+        end: Callable[[], object],
+        pause: float = COMPARE_SECONDS,
+        begin: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(name="version-watch", daemon=True)
-        self._end, self._pause = end, pause
+        self._end, self._pause, self._begin = end, pause, begin
         self._stop_event = threading.Event()
         self._is_own = False
         self.problem: str | None = None
@@ -42,7 +48,9 @@ class VersionWatch(threading.Thread):
             self.problem = compatibility.problem()
             if self.problem is None and not self._is_own:
                 self.problem = own_installation.problem(signs=True)
-                self._is_own = self.problem is None
+                if self.problem is None:
+                    self._begin()
+                    self._is_own = True
         except (DatabaseError, InterfaceError) as error:
             log.debug("the versions could not be compared: %s", error)
         finally:

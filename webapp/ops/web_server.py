@@ -6,6 +6,7 @@
 import argparse
 import faulthandler
 import gc
+import logging
 import os
 import signal
 import socket
@@ -87,10 +88,22 @@ def main() -> None:
 def _new_watch(end: Callable[[], object]) -> "VersionWatch":
     """End with a message if the database is not this installation's. One that is away is no reason."""
     # These modules import models, which need `django.setup()` first.
-    from webapp.ops.preparation import database_error
+    from django.conf import settings
+
+    from jobs.errors import TrainyardError
+    from webapp.ops.errors import OpsError
+    from webapp.ops.home import Home
+    from webapp.ops.preparation import database_error, keep_dashboard_token
     from webapp.ops.version_watch import VersionWatch
 
-    watch = VersionWatch(end)
+    def begin() -> None:
+        try:
+            keep_dashboard_token(Home(Path(settings.TRAINYARD_HOME)))
+        except (OpsError, TrainyardError, OSError) as error:
+            # Pages work without it, except the form Try it of a prediction server that asks for tokens.
+            logging.getLogger(__name__).warning("no token for the prediction server: %s", error)
+
+    watch = VersionWatch(end, begin=begin)
     if database_error() is None:
         watch.compare()
     if watch.problem is not None:

@@ -12,10 +12,11 @@ import pytest
 
 from jobs.actions.people import tokens
 from jobs.actions.runs import events
-from jobs.models import DatasetVersion, Job
+from jobs.models import Artifact, Job
 from tests.browser.proxies.front_door import USUAL_BODY_SIZE, behind_caddy, behind_nginx
 from tests.factories import make_job
 from tests.people import People
+from webapp.live import readers
 
 Proxy = Callable[[str, Path], AbstractContextManager[str]]
 LINES = 5
@@ -42,7 +43,7 @@ def log_line(job: Job, text: str) -> None:
 def read_lines(
     client: httpx2.Client, address: str, job: Job, last: str, count: int, then: Callable[[str], object]
 ) -> list[tuple[str, str]]:
-    """Return the cursors and texts of log lines of an event stream; `then` is called after each."""
+    """Return the cursors and texts of log lines of an event stream; `then` is called before each."""
     headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
     found: list[tuple[str, str]] = []
     with client.stream("GET", f"{address}/api/v1/jobs/{job.pk}/events", headers=headers) as response:
@@ -56,9 +57,9 @@ def read_lines(
                 cursor = value
             if name == "data" and "line" in json.loads(value):
                 found.append((cursor, json.loads(value)["line"]))
+                if len(found) == count:
+                    break
                 then(value)
-            if len(found) == count:
-                break
     return found
 
 
@@ -79,6 +80,20 @@ def test_each_event_arrives_at_once_and_a_stream_continues_after_its_last_event(
         assert time.monotonic() - begin < 15
         second = read_lines(client, address, job, first[-1][0], LINES, write_next)
     assert [text for _, text in first + second] == [f"line {n}" for n in range(1, 2 * LINES + 1)]
+
+
+@pytest.mark.parametrize("proxy", [behind_nginx, behind_caddy])
+def test_a_stream_ends_at_the_server_when_its_client_leaves(
+    client: httpx2.Client, server: str, job: Job, tmp_path: Path, proxy: Proxy
+) -> None:
+    headers = {"Accept": "text/event-stream"}
+    with proxy(server, tmp_path) as address:
+        for _ in range(readers.MAX_PER_PERSON + 5):
+            with client.stream("GET", f"{address}/api/v1/jobs/{job.pk}/events", headers=headers) as response:
+                # Too many streams of one person that stay open are refused.
+                assert response.status_code == 200, response.read()
+                next(response.iter_lines())
+            time.sleep(0.1)  # the proxy notices the end of the connection
 
 
 @pytest.mark.parametrize("proxy", [behind_nginx, behind_caddy])
@@ -103,9 +118,9 @@ def test_a_large_body_is_not_collected_by_the_proxy(
             files={"file": ("orders.csv", content)},
         )
         assert response.status_code == 201, response.text
-        # nginx writes what it collects to files here.
+        # nginx collects bodies in files here.
         assert not [path for path in tmp_path.glob("body/*") if path.is_file()]
-    assert DatasetVersion.objects.get(dataset__slug="orders").artifact.bytes == file.stat().st_size
+    assert Artifact.objects.filter(bytes=file.stat().st_size).exists()
 
 
 def test_a_refusal_of_the_shipped_configuration_names_the_setting_of_nginx(

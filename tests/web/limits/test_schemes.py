@@ -1,4 +1,4 @@
-"""Only trusted proxies tell that a request came by https."""
+"""Only trusted proxies are believed that a request came by https."""
 
 from typing import Any
 
