@@ -1,9 +1,9 @@
 """Machines on one computer: each has a network, a host name, a list of hosts and a disk of its own.
 
-A machine is a network namespace without a name, which this process holds by a descriptor, and each of its programs
-also has a mount namespace, in which the machine's folder is `/srv`. Programs are killed when this process ends, for
-whatever reason, and the kernel removes namespaces that nothing uses: so a killed run leaves nothing, and two runs
-at the same time do not meet.
+A machine is a network namespace without a name, which this process holds by a descriptor. Each of its
+programs also has a mount namespace, in which the machine's folder is `/srv`. Programs are killed when this
+process ends, for whatever reason, and the kernel removes namespaces that nothing uses: so a killed run
+leaves nothing, and two runs at the same time do not meet.
 """
 
 import os
@@ -65,6 +65,11 @@ class Machine:
         self.ip("link", "set", "eth0", "up")
 
     @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables of all programs; none is of an installation."""
+        return self._network.environment
+
+    @property
     def namespace(self) -> str:
         """The path of the network namespace, for programs started by this process."""
         return f"/proc/{os.getpid()}/fd/{self._namespace}"
@@ -85,15 +90,15 @@ class Machine:
         with self.log(name).open("ab") as file:
             process = subprocess.Popen(
                 [*self.enter, *command],
-                cwd=ROOT, env=self._network.environment | environment, stdout=file, stderr=file, start_new_session=True,
+                cwd=ROOT, env=self.environment | environment, stdout=file, stderr=file, start_new_session=True,
             )  # fmt: skip
         self.processes[name] = process
         return process
 
-    def start_command(self, name: str, command: Command, **environment: str) -> None:
-        """Start a command of the guide as it is written."""
+    def start_command(self, name: str, command: Command, program: Path = ROOT, **environment: str) -> None:
+        """Start a command of the guide as it is written, in the folder of the program."""
         self.processes[name] = command.start(
-            log=self.log(name), prefix=self.enter, environment=self._network.environment | environment
+            log=self.log(name), prefix=self.enter, cwd=program, environment=self.environment | environment
         )
 
     def run(self, *command: str, timeout: float = 240, **environment: str) -> str:
@@ -104,7 +109,7 @@ class Machine:
         """
         done = subprocess.run(
             [*self.enter, *command],
-            cwd=ROOT, env=self._network.environment | environment, capture_output=True, text=True, timeout=timeout,
+            cwd=ROOT, env=self.environment | environment, capture_output=True, text=True, timeout=timeout,
         )  # fmt: skip
         assert done.returncode == 0, f"{command} on {self.name}: {done.stdout}{done.stderr}"
         return done.stdout
@@ -166,9 +171,13 @@ class Machine:
             over.set()
             thread.join()
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """Kill all programs."""
         for name in list(self.processes):
             self.kill(name)
+
+    def close(self) -> None:
+        self.end()
         os.close(self._namespace)
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ NUMBERS = {
     "worker-2": 22,
     "serving-1": 31,
     "serving-2": 32,
+    "elsewhere": 41,
     "client": 100,
 }
 ALIASES = {"trainyard.example": "proxy", "predictions.trainyard.example": "proxy"}
@@ -47,17 +49,23 @@ QUICK = {
     "TRAINYARD_CHECKPOINT_SECONDS": "0.5",
 }
 """Short intervals, so that tests are fast."""
+STORE_KEYS = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
 PROJECT = "team"
 FIRST_WEB = command(PAGE, "manage.py web --host 0.0.0.0 --migrate")
 WEB = command(PAGE, "manage.py web --host 0.0.0.0")
 SCHEDULER = command(PAGE, "manage.py scheduler")
 WORKER = command(PAGE, "manage.py worker --slots 1")
 SERVING = command(PAGE, "manage.py serve --host")
-FINAL = ("completed", "failed", "stopped")
 
 
 class Team:
-    """The machines with their programs, and clients of people who work with them."""
+    """The machines with their programs, and clients of people who work with them.
+
+    Attributes:
+        program: the folder of the program that is started next.
+        serves: whether a test has released a version.
+        training: the job that trains without an end, once a test has begun it.
+    """
 
     ada: Client
     grace: Client
@@ -66,8 +74,11 @@ class Team:
 
     def __init__(self, folder: Path) -> None:
         self.network = Network(folder, NUMBERS, ALIASES)
+        self.program = ROOT
+        self.serves = False
+        self.training: int | None = None
         self.folder, self.certificate = folder, folder / "ca.pem"
-        self._inside: subprocess.Popen[str] | None = None
+        self._inside: Inside | None = None
 
     def __getitem__(self, name: str) -> Machine:
         return self.network[name]
@@ -93,8 +104,8 @@ class Team:
         for name in ("worker-1", "worker-2"):
             self.start_page(name, "worker", WORKER)
         self._start_proxy()
-        for name in ("serving-1", "serving-2"):
-            self.start_serving(name)
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(self.start_serving, ("serving-1", "serving-2")))
         self.tokens = self.call("tests.flow.people", "tokens")
         self.ada, self.grace = (
             Client(DASHBOARD, token, name, patience=PATIENCE) for name, token in self.tokens.items()
@@ -129,12 +140,15 @@ class Team:
     def _start_broker(self) -> None:
         machine = self["broker"]
         machine.run("sh", "-euc", command(PAGE, "cat > /srv/broker.conf").script())
+        self.start_broker()
+
+    def start_broker(self) -> None:
+        """Start the broker with the configuration that it has."""
         self.start_page("broker", "redis", command(PAGE, "redis-server /srv/broker.conf"))
 
     def _start_store(self) -> None:
         script = "from moto.server import main; main()"
         self["store"].start("s3", [sys.executable, "-c", script, "-H", "0.0.0.0", "-p", "9000"])
-        keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
         address = f"http://{self['store'].address}:9000"
 
         def create() -> bool:
@@ -142,7 +156,7 @@ class Team:
                 httpx2.get(address, trust_env=False, timeout=2)
             except httpx2.HTTPError:
                 return False
-            boto3.client("s3", endpoint_url=address, **keys).create_bucket(Bucket="trainyard")
+            boto3.client("s3", endpoint_url=address, **STORE_KEYS).create_bucket(Bucket="trainyard")
             return True
 
         wait_for(create, "the store")
@@ -166,8 +180,8 @@ class Team:
 
     def start_serving(self, name: str) -> None:
         """Make a credential of a prediction server, bring it there and start it."""
-        script = command(PAGE, "manage.py serving-token").script({"serving-1": name})
-        self["web-1"].run("sh", "-euc", script, **QUICK)
+        made = command(PAGE, "manage.py serving-token serving-1")
+        self["web-1"].run("sh", "-euc", made.script({"serving-1": name}), **QUICK)
         self._copy("web-1", f"{name}.token", name, "serving.token")
         self._copy("web-1", "trainyard/release.pub", name, "release.pub")
         self.start_page(name, "serving", SERVING)
@@ -188,7 +202,7 @@ class Team:
 
     def start_page(self, machine: str, name: str, started: Command, **environment: str) -> None:
         """Start a command of the page."""
-        self[machine].start_command(name, started, **(QUICK | environment))
+        self[machine].start_command(name, started, self.program, **(QUICK | environment))
 
     # Its state
 
@@ -198,27 +212,44 @@ class Team:
 
     def call(self, module: str, function: str, *arguments: Any) -> Any:
         """Call a function on the machine `web-1`, on the database of the installation."""
-        if self._inside is None:
-            script = 'set -a; . /srv/trainyard.env; exec "$0" manage.py shell --no-imports -c "$1"'
-            say = "from tests.flow.inside import answer_calls; answer_calls()"
-            self._inside = subprocess.Popen(
-                [*self["web-1"].enter, "sh", "-euc", script, sys.executable, say],
-                cwd=ROOT, env=self.network.environment | QUICK, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
-        assert self._inside.stdin
-        assert self._inside.stdout
-        self._inside.stdin.write(json.dumps([module, function, arguments]) + "\n")
-        self._inside.stdin.flush()
-        answer = json.loads(self._inside.stdout.readline())
-        assert "answer" in answer, answer["error"]
-        return answer["answer"]
+        self._inside = self._inside or Inside(self["web-1"])
+        return self._inside.call(module, function, *arguments)
 
     def close(self) -> None:
         """End everything."""
         if self._inside is not None:
-            self._inside.kill()
-            self._inside.communicate()
+            self._inside.close()
         self.network.close()
+
+
+class Inside:
+    """A process on a machine that answers calls on the database that the machine's variables name."""
+
+    def __init__(self, machine: Machine, program: Path = ROOT) -> None:
+        script = 'set -a; . /srv/trainyard.env; exec "$0" manage.py shell --no-imports -c "$1"'
+        answer = "from tests.flow.inside import answer_calls; answer_calls()"
+        self._process = subprocess.Popen(
+            [*machine.enter, "sh", "-euc", script, sys.executable, answer],
+            cwd=program,
+            env=machine.environment | QUICK,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def call(self, module: str, function: str, *arguments: Any) -> Any:
+        """Return what a function of a module returns there."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps([module, function, arguments]) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        assert "answer" in answer, answer["error"]
+        return answer["answer"]
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
 
 
 class Postgres:
@@ -266,8 +297,12 @@ class Postgres:
 
     def start(self) -> None:
         options = {
-            **{"listen_addresses": "*", "unix_socket_directories": "/srv/postgres", "max_connections": "200"},
-            **{"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"},
+            "listen_addresses": "*",
+            "unix_socket_directories": "/srv/postgres",
+            "max_connections": "200",
+            "fsync": "off",
+            "synchronous_commit": "off",
+            "full_page_writes": "off",
         }
         settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         self._machine.start(

@@ -24,10 +24,11 @@ SEARCH = spec(
     fit=SHORT,
     after={"retrain": {"top": 1}, "register": {"model": MODEL, "what": ["best"]}},
 )
+QUICK_TRAINING = spec(DATASET, fit=SHORT, after={})
 ENDLESS = spec(
     DATASET,
     model={"kind": "template", "template": "mlp", "args": {"units": 64, "layers": 2}},
-    fit={"epochs": 100_000, "batch_size": 16, "learning_rate": 0.01, "seed": 3},
+    fit={"epochs": 100_000, "batch_size": 2, "learning_rate": 0.001, "seed": 3},
     after={},
 )
 ROW = {"a": 1, "b": 2}
@@ -97,20 +98,38 @@ def released(team: Team, address: str) -> Body:
 def served_model(team: Team) -> None:
     """Have a version in production, whichever test comes first."""
     upload(team)
-    if not hasattr(team, "served"):
+    if not team.serves:
         until_completed(team, submit(team, SEARCH, "search"))
         address = request_release(team, 1)
         approve(team, address)
         released(team, address)
-        team.served = 1  # type: ignore[attr-defined]
+        team.serves = True
 
 
 def training(team: Team) -> int:
-    """Return an endless training that runs and has a copy of a checkpoint in the store."""
+    """Return the endless training, which runs and has a copy of a checkpoint in the store."""
     upload(team)
-    job = submit(team, ENDLESS, "endless")
-    wait_for(lambda: team.call("tests.deploy.inside", "training", job)["copied"] > 0, "a checkpoint", 300)
+    if team.training is None:
+        team.training = submit(team, ENDLESS, "endless")
+    job = team.training
+    wait_for(lambda: state_of(team, job)["copied"] > 0, "a checkpoint", 300)
     return job
+
+
+def newest_version(team: Team) -> int:
+    """Return the number of the model's newest version."""
+    return max(int(row["number"]) for row in team.ada.get(f"/models/{MODEL}/versions")["items"])
+
+
+def cut_off(team: Team) -> list[str]:
+    """Return the prediction servers that learn of no release."""
+    replicas = team.ada.get(f"/endpoints/{MODEL}")["replicas"]
+    return [replica["name"] for replica in replicas if replica["cut_off_since"]]
+
+
+def workers_up(team: Team) -> int:
+    """Return the number of workers that are up."""
+    return sum(worker["state"] == "up" for worker in team.ada.get("/workers")["items"])
 
 
 def state_of(team: Team, job: int) -> Body:
@@ -119,10 +138,13 @@ def state_of(team: Team, job: int) -> Body:
     return answer
 
 
-def end(team: Team, job: int) -> None:
-    """Stop a training."""
-    team.ada.post(f"/jobs/{job}/stop", okay=(409,))
-    wait_for(lambda: team.ada.get(f"/jobs/{job}")["state"] in FINAL, "the training to stop")
+def is_ready(team: Team, name: str) -> bool:
+    """Return whether a prediction server answers for its models."""
+    try:
+        address = f"http://{team[name].address}:8501/v2/health/ready"
+        return httpx2.get(address, trust_env=False, timeout=5).is_success
+    except httpx2.HTTPError:
+        return False
 
 
 def until_trained_further(team: Team, job: int, seconds: float = 180) -> float:
@@ -148,52 +170,52 @@ class Requests:
 
 
 @contextmanager
-def predicting(team: Team, *urls: str, pause: float = 0.02) -> Iterator[Requests]:
+def predicting(team: Team, *urls: str) -> Iterator[Requests]:
     """Ask for predictions all the time, at each address in turn; by default through the proxy."""
-    seen, over = Requests(), threading.Event()
+    addresses = urls or (PREDICTIONS,)
+    client = httpx2.Client(timeout=30, headers={"Authorization": f"Bearer {team.predict_token}"})
 
-    def ask() -> None:
-        with httpx2.Client(timeout=30, headers={"Authorization": f"Bearer {team.predict_token}"}) as client:
-            while not over.wait(pause):
-                url = (urls or (PREDICTIONS,))[seen.sent % max(1, len(urls))]
-                began = time.monotonic()
-                try:
-                    answer = client.post(f"{url}/v1/models/{MODEL}:predict", json={"instances": [ROW]})
-                    if answer.status_code != 200:
-                        seen.lost.append(f"{url}: {answer.status_code} {answer.text[:200]}")
-                except httpx2.HTTPError as error:
-                    seen.lost.append(f"{url}: {error!r}")
-                seen.sent += 1
-                seen.slowest = max(seen.slowest, time.monotonic() - began)
+    def ask(seen: Requests) -> None:
+        url = addresses[seen.sent % len(addresses)]
+        try:
+            answer = client.post(f"{url}/v1/models/{MODEL}:predict", json={"instances": [ROW]})
+            if answer.status_code != 200:
+                seen.lost.append(f"{url}: {answer.status_code} {answer.text[:200]}")
+        except httpx2.HTTPError as error:
+            seen.lost.append(f"{url}: {error!r}")
 
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    try:
+    with client, _asking(ask, pause=0.02) as seen:
         yield seen
-    finally:
-        over.set()
-        thread.join(60)
 
 
 @contextmanager
-def visiting(url: str, headers: dict[str, str] | None = None, client: httpx2.Client | None = None) -> Iterator[Requests]:
-    """Ask for a page of the dashboard all the time."""
-    seen, over = Requests(), threading.Event()
-    session = client or httpx2.Client(timeout=30, headers=headers)
+def visiting(url: str, browser: httpx2.Client) -> Iterator[Requests]:
+    """Open a page of the dashboard all the time."""
 
-    def ask() -> None:
-        while not over.wait(0.1):
+    def ask(seen: Requests) -> None:
+        try:
+            answer = browser.get(url)
+            if answer.status_code != 200:
+                seen.lost.append(f"{answer.status_code} {answer.headers.get('location', '')}")
+        except httpx2.HTTPError as error:
+            seen.lost.append(repr(error))
+
+    with _asking(ask, pause=0.1) as seen:
+        yield seen
+
+
+@contextmanager
+def _asking(ask: Callable[[Requests], None], *, pause: float) -> Iterator[Requests]:
+    seen, over = Requests(), threading.Event()
+
+    def ask_again() -> None:
+        while not over.wait(pause):
             began = time.monotonic()
-            try:
-                answer = session.get(url)
-                if answer.status_code != 200:
-                    seen.lost.append(f"{answer.status_code} {answer.headers.get('location', '')}")
-            except httpx2.HTTPError as error:
-                seen.lost.append(repr(error))
+            ask(seen)
             seen.sent += 1
             seen.slowest = max(seen.slowest, time.monotonic() - began)
 
-    thread = threading.Thread(target=ask, daemon=True)
+    thread = threading.Thread(target=ask_again, daemon=True)
     thread.start()
     try:
         yield seen
@@ -212,6 +234,11 @@ def log_in(team: Team, name: str) -> httpx2.Client:
     entered = browser.post(link, data=form, headers={"Referer": f"{DASHBOARD}{link}"})
     assert entered.status_code in (200, 302, 303), entered.text
     return browser
+
+
+def cookies_of(browser: httpx2.Client) -> str:
+    """Return the header with a browser's cookies."""
+    return "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies.jar)
 
 
 def csrf_token(html: str) -> str:

@@ -66,6 +66,7 @@ class Command:
         replacements: Mapping[str, str] | None = None,
         *,
         log: Path,
+        cwd: Path = ROOT,
         prefix: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
         **env: str,
@@ -75,6 +76,7 @@ class Command:
         Args:
             replacements: texts of the page and those that replace them.
             log: the file of its output.
+            cwd: the folder of the program.
             prefix: a program with arguments that starts the shell, such as one for another network namespace.
             environment: all variables but `env`; those of this process by default.
             env: additional variables.
@@ -83,7 +85,7 @@ class Command:
         with log.open("ab") as file:
             return subprocess.Popen(
                 [*prefix, "sh", "-euc", started.script(replacements)],
-                cwd=ROOT,
+                cwd=cwd,
                 env={**(os.environ if environment is None else environment), **env},
                 stdout=file,
                 stderr=file,
