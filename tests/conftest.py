@@ -27,6 +27,7 @@ from webapp.api import throttle
 
 SHARED = {
     "chaos": "yard",
+    "deploy": "deploy",
     "flow": "yard",
     "upgrade": "yard",
     "browser": "browser",
@@ -34,7 +35,7 @@ SHARED = {
 }
 """Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group."""
 FIRST = (
-    *("chaos", "flow", "upgrade", "browser", "postgres", "supervise/processes", "serving/processes"),
+    *("chaos", "flow", "upgrade", "deploy", "browser", "postgres", "supervise/processes", "serving/processes"),
     *(
         "sandbox/attacks",
         "engine/processes",

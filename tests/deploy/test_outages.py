@@ -1,6 +1,7 @@
 """Parts that fail one after the other while a model trains and another one is asked for predictions."""
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -17,17 +18,21 @@ LENGTH = 60.0 if os.environ.get("TRAINYARD_CHAOS") == "1" else 5.0
 
 @contextmanager
 def refusing_database(team: Team) -> Iterator[None]:
-    team["database"].stop("postgres", number=2)
-    yield
-    team.postgres.start()
-    wait_for(team.postgres.answers, "PostgreSQL")
+    team["database"].stop("postgres", number=signal.SIGINT)
+    try:
+        yield
+    finally:
+        team.postgres.start()
+        wait_for(team.postgres.answers, "PostgreSQL")
 
 
 @contextmanager
 def refusing_broker(team: Team) -> Iterator[None]:
     team["broker"].kill("redis")
-    yield
-    team.start_broker()
+    try:
+        yield
+    finally:
+        team.start_broker()
 
 
 def silent(name: str) -> Callable[[Team], AbstractContextManager[None]]:
@@ -36,8 +41,10 @@ def silent(name: str) -> Callable[[Team], AbstractContextManager[None]]:
     @contextmanager
     def outage(team: Team) -> Iterator[None]:
         team[name].cut()
-        yield
-        team[name].join()
+        try:
+            yield
+        finally:
+            team[name].join()
 
     return outage
 

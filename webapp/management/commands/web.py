@@ -2,6 +2,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs import signing
 from webapp.ops import ports, static_files
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -33,6 +34,8 @@ class Command(BaseCommand):
                 raise CommandError(str(error)) from error
             for line in lines:
                 self.stdout.write(line)
+        elif (sentence := signing.missing_key()) is not None:
+            raise CommandError(sentence)
         # Here rather than in the server, whose start a supervisor may limit.
         static_files.build()
         listener.set_inheritable(True)
