@@ -90,8 +90,12 @@ class Machine:
         with self.log(name).open("ab") as file:
             process = subprocess.Popen(
                 [*self.enter, *command],
-                cwd=ROOT, env=self.environment | environment, stdout=file, stderr=file, start_new_session=True,
-            )  # fmt: skip
+                cwd=ROOT,
+                env=self.environment | environment,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
         self.processes[name] = process
         return process
 
@@ -109,8 +113,12 @@ class Machine:
         """
         done = subprocess.run(
             [*self.enter, *command],
-            cwd=ROOT, env=self.environment | environment, capture_output=True, text=True, timeout=timeout,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
         assert done.returncode == 0, f"{command} on {self.name}: {done.stdout}{done.stderr}"
         return done.stdout
 

@@ -105,7 +105,10 @@ class Team:
             self.start_page(name, "worker", WORKER)
         self._start_proxy()
         with ThreadPoolExecutor(2) as threads:
-            list(threads.map(self.start_serving, ("serving-1", "serving-2")))
+            list(threads.map(self._make_credential, ("serving-1", "serving-2")))
+        # Not in these threads, with which the programs would end.
+        for name in ("serving-1", "serving-2"):
+            self.start_page(name, "serving", SERVING)
         self.tokens = self.call("tests.flow.people", "tokens")
         self.ada, self.grace = (
             Client(DASHBOARD, token, name, patience=PATIENCE) for name, token in self.tokens.items()
@@ -178,13 +181,12 @@ class Team:
         rest = ["-p", "/srv", "-c", "/srv/nginx.conf", "-g", "daemon off; master_process off; user root;"]
         machine.start("nginx", [program("nginx"), *rest])
 
-    def start_serving(self, name: str) -> None:
-        """Make a credential of a prediction server, bring it there and start it."""
+    def _make_credential(self, name: str) -> None:
+        """Make a credential of a prediction server, and bring it there."""
         made = command(PAGE, "manage.py serving-token serving-1")
         self["web-1"].run("sh", "-euc", made.script({"serving-1": name}), **QUICK)
         self._copy("web-1", f"{name}.token", name, "serving.token")
         self._copy("web-1", "trainyard/release.pub", name, "release.pub")
-        self.start_page(name, "serving", SERVING)
 
     def _copy(self, source: str, path: str, target: str, name: str) -> None:
         shutil.copy(self[source].disk / path, self[target].disk / name)
@@ -208,7 +210,7 @@ class Team:
 
     def is_up(self, name: str) -> bool:
         """Return whether a web server is ready for requests."""
-        return answers(f"http://{self[name].address}:8000/healthz", host="trainyard.example")
+        return answers(f"http://{self[name].address}:8000/healthz", Host="trainyard.example")
 
     def call(self, module: str, function: str, *arguments: Any) -> Any:
         """Call a function on the machine `web-1`, on the database of the installation."""
@@ -318,9 +320,9 @@ class Postgres:
         return True
 
 
-def answers(url: str, *, host: str) -> bool:
-    """Return whether an address answers with status 200 to a request for a host."""
+def answers(url: str, **headers: str) -> bool:
+    """Return whether an address answers with status 200."""
     try:
-        return httpx2.get(url, headers={"Host": host}, trust_env=False, timeout=5).is_success
+        return httpx2.get(url, headers=headers, timeout=5).is_success
     except httpx2.HTTPError:
         return False
