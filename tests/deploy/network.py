@@ -22,21 +22,31 @@ from tests.ops.conftest import ROOT
 from tests.ops.guide_commands import Command
 
 REQUIRED = "TRAINYARD_REQUIRE_NAMESPACES"
-PROGRAMS = ("ip", "nsenter", "unshare", "setpriv", "hostname")
+PROGRAMS = ("ip", "nsenter", "unshare", "setpriv", "hostname", "nginx", "redis-server", "openssl")
 NETWORK = "10.77.0."
 _ENTER = 'mount --bind "$0" /srv && mount --bind "$1" /etc/hosts && hostname "$2" && shift 2 && exec "$@"'
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
+def postgres_programs() -> Path | None:
+    """Return the folder of PostgreSQL's programs; None if it is not installed."""
+    found = shutil.which("initdb")
+    return Path(found).parent if found else max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+
+
 def require_namespaces() -> None:
-    """Skip a test where this user cannot have network namespaces, or fail if they are required."""
+    """Skip a test where this user cannot have network namespaces, or fail if they are required.
+
+    Without root, `unshare --map-root-user` would give namespaces, but PostgreSQL refuses to run as the only
+    user that they have.
+    """
     missing = [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
+    if postgres_programs() is None:
+        missing.append("PostgreSQL")
     reason = f"not installed: {', '.join(missing)}" if missing else ""
     if not missing:
-        tried = subprocess.run(
-            ["unshare", "--net", "--mount", "--uts", "true"], capture_output=True, text=True
-        )
-        reason = tried.stderr.strip()
+        command = ["unshare", "--net", "--mount", "--uts", "true"]
+        reason = subprocess.run(command, capture_output=True, text=True).stderr.strip()
     if reason and os.environ.get(REQUIRED) == "1":
         pytest.fail(f"{REQUIRED}=1, but network namespaces cannot be used: {reason}")
     if reason:

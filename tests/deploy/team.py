@@ -13,7 +13,7 @@ import boto3
 import httpx2
 
 from tests.browser.proxies.front_door import DEPLOY, NGINX_HEAD, program
-from tests.deploy.network import Machine, Network
+from tests.deploy.network import Machine, Network, postgres_programs
 from tests.ops.conftest import PATIENCE, ROOT, wait_for
 from tests.ops.guide_commands import Command, command
 from webapp.demo.client import Client
@@ -259,8 +259,9 @@ class Postgres:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        place = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
-        self._programs = place or Path(shutil.which("initdb") or "/nowhere").parent
+        programs = postgres_programs()
+        assert programs is not None
+        self._programs = programs
         account = "postgres" if Path("/var/lib/postgresql").exists() else "nobody"
         self._as = (
             "setpriv",
