@@ -86,7 +86,7 @@ class Machine:
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """The arguments before a command that let it run on this machine, and die with this process."""
+        """The arguments before a command that runs on this machine and dies with this process."""
         place = (str(self.disk), str(self._network.hosts), self.name)
         namespaces = ("nsenter", f"--net={self.namespace}", "unshare", "--mount", "--uts")
         return (*namespaces, "sh", "-euc", _ENTER, *place, "setpriv", "--pdeathsig", "KILL")
@@ -161,7 +161,7 @@ class Machine:
         return process.wait(90)
 
     def cut(self) -> None:
-        """Drop all packets from and to the machine, without a word to anybody."""
+        """Drop all packets from and to the machine, silently."""
         self._network.ip("link", "set", f"port{self._number}", "down")
 
     def join(self) -> None:

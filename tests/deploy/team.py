@@ -240,7 +240,7 @@ class Inside:
         )
 
     def call(self, module: str, function: str, *arguments: Any) -> Any:
-        """Return what a function of a module returns there."""
+        """Return the result of a function of a module, called there."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps([module, function, arguments]) + "\n")

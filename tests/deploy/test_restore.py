@@ -80,6 +80,6 @@ def test_a_backup_during_a_training_is_restored_elsewhere_and_the_training_goes_
     resumed_from = new["resumed"][0] if new["resumed"] else 0
     work.note("restored elsewhere", seconds_until_it_trains=seconds, resumed_from=resumed_from)
     assert new["worker"] == "elsewhere"
-    # The copied store may have only checkpoints that are newer than the backup: then the job tells it.
+    # The copied store may have only checkpoints that are newer than the backup: then the job has a warning.
     assert resumed_from > 0 or "restarted" in restored["warnings"]
     assert work.until_trained_further(team, job) < 60, "the original is not touched"

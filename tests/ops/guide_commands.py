@@ -1,6 +1,6 @@
 """The shell commands of the pages in `docs/guide`: tests run each of them as it is written.
 
-A test takes a command by a part of its text, replaces what the page cannot know, and runs it:
+A test takes a command by a part of its text, replaces texts such as names of hosts, and runs it:
 
     answer = command(18, "manage.py backup").run({"/srv/trainyard": str(home)}, TRAINYARD_HOME=str(home))
 
