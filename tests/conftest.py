@@ -35,8 +35,9 @@ SHARED = {
 }
 """Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group."""
 FIRST = (
-    *("chaos", "flow", "upgrade", "deploy", "browser", "postgres", "supervise/processes", "serving/processes"),
+    *("chaos", "flow", "upgrade", "browser", "postgres", "deploy", "supervise/processes"),
     *(
+        "serving/processes",
         "sandbox/attacks",
         "engine/processes",
         "engine/long_trainings",
