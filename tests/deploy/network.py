@@ -89,7 +89,17 @@ class Machine:
         """The arguments before a command that runs on this machine and dies with this process."""
         place = (str(self.disk), str(self._network.hosts), self.name)
         namespaces = ("nsenter", f"--net={self.namespace}", "unshare", "--mount", "--uts")
-        return (*namespaces, "sh", "-euc", _ENTER, *place, "setpriv", "--pdeathsig", "KILL")
+        # The kernel sends no signal if this process has died before.
+        dying = (
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "sh",
+            "-euc",
+            '[ "$PPID" = "$0" ] && exec "$@"',
+            str(os.getpid()),
+        )
+        return (*namespaces, "sh", "-euc", _ENTER, *place, *dying)
 
     def ip(self, *arguments: str) -> None:
         """Change the machine's network."""

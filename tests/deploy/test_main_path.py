@@ -1,9 +1,12 @@
 """The way from data to predictions, by machines that share a database, a broker and a store."""
 
+import shutil
+
 import httpx2
+import pytest
 
 from tests.deploy import work
-from tests.deploy.team import DASHBOARD, Team
+from tests.deploy.team import DASHBOARD, QUICK, WEB, Team
 
 
 def test_people_who_log_in_are_known_to_both_web_servers(team: Team) -> None:
@@ -37,6 +40,17 @@ def test_a_search_leads_to_a_release_that_both_prediction_servers_answer(team: T
     assert answers[0][0] == "1"
     replicas = team.ada.get(f"/endpoints/{work.MODEL}")["replicas"]
     assert {replica["name"] for replica in replicas} == {"serving-1", "serving-2"}
+
+
+def test_a_web_server_without_the_keys_of_the_first_one_is_refused(team: Team) -> None:
+    team.configure("client")
+    with pytest.raises(AssertionError, match=r"copy release\.key from the home of the first web server"):
+        team["client"].run("sh", "-euc", WEB.script(), **QUICK)
+    shutil.copy(team["web-1"].disk / "trainyard" / "release.key", team["client"].disk / "trainyard")
+    with pytest.raises(
+        AssertionError, match=r"The secret key in /srv/trainyard/secret\.key is .* copy the file"
+    ):
+        team["client"].run("sh", "-euc", WEB.script(), **QUICK)
 
 
 def test_workers_and_prediction_servers_have_no_key_that_signs(team: Team) -> None:
