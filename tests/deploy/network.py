@@ -30,8 +30,8 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 def postgres_programs() -> Path | None:
     """Return the folder of PostgreSQL's programs; None if it is not installed."""
-    found = shutil.which("initdb")
-    return Path(found).parent if found else max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+    found = shutil.which("initdb") or max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default=None)
+    return Path(found).resolve().parent if found else None
 
 
 def require_namespaces() -> None:

@@ -277,7 +277,7 @@ class Postgres:
     def psql(self) -> tuple[str, ...]:
         """The command line of its administrator."""
         return (
-            str(self._programs / "psql"),
+            shutil.which("psql") or str(self._programs / "psql"),
             "-q",
             "-v",
             "ON_ERROR_STOP=1",
