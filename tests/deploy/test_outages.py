@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_predictions_need_no_dashboard(team: Team) -> None:
         for name in ("web-1", "web-2"):
             team[name].join()
         for name in ("web-1", "web-2"):
-            wait_for(lambda name=name: team.is_up(name), name)  # type: ignore[misc]
+            wait_for(partial(team.is_up, name), name)
     # The proxy tries servers again that did not answer, after ten seconds.
     dashboard = work.seconds_until(lambda: answers(f"{DASHBOARD}/healthz"), "the dashboard")
     slowest = asked.slowest * 1000
@@ -178,10 +179,12 @@ def test_another_scheduler_takes_over(team: Team) -> None:
     team[name].kill("scheduler")
     began = time.monotonic()
     job = work.submit(team, work.QUICK_TRAINING, "after a scheduler")
-    placed = lambda: team.ada.get(f"/jobs/{job}")["state"] != "queued"  # noqa: E731
-    work.note(
-        "scheduler killed", seconds_until_work_is_placed=work.seconds_until(placed, "the other scheduler")
-    )
+
+    def is_placed() -> bool:
+        return bool(team.ada.get(f"/jobs/{job}")["state"] != "queued")
+
+    seconds = work.seconds_until(is_placed, "the other scheduler")
+    work.note("scheduler killed", seconds_until_work_is_placed=seconds)
     assert team.call("tests.deploy.inside", "scheduler") not in ("", name)
     assert time.monotonic() - began < 60
     team.start_page(name, "scheduler", SCHEDULER)

@@ -3,6 +3,7 @@
 It is the last: afterwards the installation has the next version.
 """
 
+from functools import partial
 from pathlib import Path
 
 from jobs.queries import compatibility
@@ -58,7 +59,7 @@ def test_all_parts_are_upgraded_in_their_order_while_predictions_are_answered(
         with work.predicting(team, next(other for other in servers if other != url)) as asked:
             assert team[name].stop("serving") == 0
             team.start_page(name, "serving", SERVING)
-            wait_for(lambda name=name: work.is_ready(team, name), name)  # type: ignore[misc]
+            wait_for(partial(work.is_ready, team, name), name)
         assert asked.lost == []
     assert NUMBER in team["web-1"].run(
         "sh", "-euc", f"set -a; . /srv/trainyard.env; cd {newer}; .venv/bin/python manage.py version", **QUICK

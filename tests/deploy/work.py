@@ -69,8 +69,11 @@ def until_completed(team: Team, job: int) -> None:
 
 def request_release(team: Team, version: int) -> str:
     """Ask for the production of a version; return the request's address when its gates have ended."""
-    candidate = lambda: team.ada.get(f"/models/{MODEL}/versions/{version}")["state"] == "candidate"  # noqa: E731
-    wait_for(candidate, f"version {version}")
+
+    def is_candidate() -> bool:
+        return bool(team.ada.get(f"/models/{MODEL}/versions/{version}")["state"] == "candidate")
+
+    wait_for(is_candidate, f"version {version}")
     wish = {"model": MODEL, "version": version, "stage": "production", "comment": "A test asks."}
     address = f"/promotions/{team.ada.post('/promotions', wish)['id']}"
     wait_for(lambda: team.ada.get(address)["state"] != "gating", "the gates")
