@@ -105,13 +105,13 @@ class Machine:
         """Change the machine's network."""
         _call("nsenter", f"--net={self.namespace}", "ip", *arguments)
 
-    def start(self, name: str, command: Sequence[str], **environment: str) -> "subprocess.Popen[bytes]":
+    def start(self, name: str, command: Sequence[str]) -> "subprocess.Popen[bytes]":
         """Start a program, whose output is in the file `log(name)`."""
         with self.log(name).open("ab") as file:
             process = subprocess.Popen(
                 [*self.enter, *command],
                 cwd=ROOT,
-                env=self.environment | environment,
+                env=self.environment,
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
@@ -119,13 +119,18 @@ class Machine:
         self.processes[name] = process
         return process
 
-    def start_command(self, name: str, command: Command, program: Path = ROOT, **environment: str) -> None:
+    def start_command(
+        self, name: str, command: Command, environment: Mapping[str, str], program: Path = ROOT
+    ) -> None:
         """Start a command of the guide as it is written, in the folder of the program."""
         self.processes[name] = command.start(
-            log=self.log(name), prefix=self.enter, cwd=program, environment=self.environment | environment
+            log=self.log(name),
+            prefix=self.enter,
+            cwd=program,
+            environment={**self.environment, **environment},
         )
 
-    def run(self, *command: str, timeout: float = 240, **environment: str) -> str:
+    def run(self, *command: str, timeout: float = 240, environment: Mapping[str, str] | None = None) -> str:
         """Run a program to its end, and return its output.
 
         Raises:
@@ -134,7 +139,7 @@ class Machine:
         done = subprocess.run(
             [*self.enter, *command],
             cwd=ROOT,
-            env=self.environment | environment,
+            env={**self.environment, **(environment or {})},
             capture_output=True,
             text=True,
             timeout=timeout,

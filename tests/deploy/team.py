@@ -184,7 +184,7 @@ class Team:
     def _make_credential(self, name: str) -> None:
         """Make a credential of a prediction server, and bring it there."""
         made = command(PAGE, "manage.py serving-token serving-1")
-        self["web-1"].run("sh", "-euc", made.script({"serving-1": name}), **QUICK)
+        self["web-1"].run("sh", "-euc", made.script({"serving-1": name}), environment=QUICK)
         self._copy("web-1", f"{name}.token", name, "serving.token")
         self._copy("web-1", "trainyard/release.pub", name, "release.pub")
 
@@ -202,9 +202,9 @@ class Team:
         copies = command(PAGE, "scp -p web-1").script({"scp": "cp", "web-1:/srv": str(self["web-1"].disk)})
         self[name].run("sh", "-euc", copies)
 
-    def start_page(self, machine: str, name: str, started: Command, **environment: str) -> None:
+    def start_page(self, machine: str, name: str, started: Command) -> None:
         """Start a command of the page."""
-        self[machine].start_command(name, started, self.program, **(QUICK | environment))
+        self[machine].start_command(name, started, QUICK, self.program)
 
     # Its state
 
@@ -233,7 +233,7 @@ class Inside:
         self._process = subprocess.Popen(
             [*machine.enter, "sh", "-euc", script, sys.executable, answer],
             cwd=program,
-            env=machine.environment | QUICK,
+            env={**machine.environment, **QUICK},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

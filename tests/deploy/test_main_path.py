@@ -45,12 +45,12 @@ def test_a_search_leads_to_a_release_that_both_prediction_servers_answer(team: T
 def test_a_web_server_without_the_keys_of_the_first_one_is_refused(team: Team) -> None:
     team.configure("client")
     with pytest.raises(AssertionError, match=r"copy release\.key from the home of the first web server"):
-        team["client"].run("sh", "-euc", WEB.script(), **QUICK)
+        team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
     shutil.copy(team["web-1"].disk / "trainyard" / "release.key", team["client"].disk / "trainyard")
     with pytest.raises(
         AssertionError, match=r"The secret key in /srv/trainyard/secret\.key is .* copy the file"
     ):
-        team["client"].run("sh", "-euc", WEB.script(), **QUICK)
+        team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
 
 
 def test_workers_and_prediction_servers_have_no_key_that_signs(team: Team) -> None:

@@ -16,7 +16,7 @@ COPY = "s3://trainyard-copy/artifacts"
 def manage(team: Team, machine: str, *words: str) -> str:
     """Run a management command with a machine's variables."""
     script = f"set -a; . /srv/trainyard.env; .venv/bin/python manage.py {' '.join(words)}"
-    return team[machine].run("sh", "-euc", script, **QUICK)
+    return team[machine].run("sh", "-euc", script, environment=QUICK)
 
 
 def copy_store(team: Team) -> None:

@@ -29,7 +29,7 @@ def test_all_parts_are_upgraded_in_their_order_while_predictions_are_answered(
                 assert team[name].stop(part) == 0, team[name].printed(part)
         saved = work.state_of(team, job)
         script = "set -a; . /srv/trainyard.env; .venv/bin/python manage.py backup /srv/before.tar"
-        team["web-1"].run("sh", "-euc", script, **QUICK)
+        team["web-1"].run("sh", "-euc", script, environment=QUICK)
 
         team.program = newer
         team.start_page("web-1", "web", FIRST_WEB)
@@ -62,5 +62,8 @@ def test_all_parts_are_upgraded_in_their_order_while_predictions_are_answered(
             wait_for(partial(work.is_ready, team, name), name)
         assert asked.lost == []
     assert NUMBER in team["web-1"].run(
-        "sh", "-euc", f"set -a; . /srv/trainyard.env; cd {newer}; .venv/bin/python manage.py version", **QUICK
+        "sh",
+        "-euc",
+        f"set -a; . /srv/trainyard.env; cd {newer}; .venv/bin/python manage.py version",
+        environment=QUICK,
     )
