@@ -56,7 +56,7 @@ def test_a_backup_during_a_training_is_restored_elsewhere_and_the_training_goes_
     manage(team, "elsewhere", "backup", "--verify", "/srv/backup.tar")
     manage(team, "elsewhere", "restore", "/srv/backup.tar")
     manage(team, "elsewhere", "audit", "verify")
-    assert "only reads" in manage(team, "elsewhere", "version"), "the copied store belongs to the original"
+    assert "of another installation" in manage(team, "elsewhere", "version")
     manage(team, "elsewhere", "adopt-store")
     for name in ("secret.key", "release.key"):
         homes = [team[machine].disk / "trainyard" / name for machine in ("web-1", "elsewhere")]

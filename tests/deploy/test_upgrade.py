@@ -3,6 +3,7 @@
 It is the last: afterwards the installation has the next version.
 """
 
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tests.deploy.team import FIRST_WEB, QUICK, SCHEDULER, SERVING, WEB, WORKER,
 from tests.ops.conftest import ROOT, wait_for
 from tests.upgrade.next_version import NUMBER, make_next_version
 
+ENDS = (0, -signal.SIGTERM)
+"""The status of a part that was asked to end."""
 PARTS = {"worker": WORKER, "scheduler": SCHEDULER, "web": WEB}
 
 
@@ -26,7 +29,7 @@ def test_all_parts_are_upgraded_in_their_order_while_predictions_are_answered(
     with work.predicting(team, *servers) as asked:
         for part in PARTS:
             for name in (f"{part}-1", f"{part}-2"):
-                assert team[name].stop(part) == 0, team[name].printed(part)
+                assert team[name].stop(part) in ENDS, team[name].printed(part)[-2000:]
         saved = work.state_of(team, job)
         script = "set -a; . /srv/trainyard.env; .venv/bin/python manage.py backup /srv/before.tar"
         team["web-1"].run("sh", "-euc", script, environment=QUICK)
@@ -57,7 +60,7 @@ def test_all_parts_are_upgraded_in_their_order_while_predictions_are_answered(
     assert new["resumed"][0] == reached, "a worker that is stopped writes its last checkpoint"
     for name, url in zip(("serving-1", "serving-2"), servers, strict=True):
         with work.predicting(team, next(other for other in servers if other != url)) as asked:
-            assert team[name].stop("serving") == 0
+            assert team[name].stop("serving") in ENDS
             team.start_page(name, "serving", SERVING)
             wait_for(partial(work.is_ready, team, name), name)
         assert asked.lost == []

@@ -229,7 +229,7 @@ def _asking(ask: Callable[[Requests], None], *, pause: float) -> Iterator[Reques
 
 def log_in(team: Team, name: str) -> httpx2.Client:
     """Return the browser of a person who has logged in through the proxy, by a link."""
-    browser = httpx2.Client(base_url=DASHBOARD, timeout=60)
+    browser = httpx2.Client(base_url=DASHBOARD, timeout=150)
     link = team.call("tests.flow.people", "login", name)
     page = browser.get(link)
     assert page.status_code == 200, page.text
