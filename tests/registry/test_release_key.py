@@ -1,7 +1,6 @@
 """One key signs the releases of an installation, on whichever machine its web servers run."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,8 +43,7 @@ def test_a_new_key_beside_releases_with_another_one_is_told(
     on_postgres: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exists = [False]
-    records = SimpleNamespace(objects=SimpleNamespace(exists=lambda: exists[0]))
-    monkeypatch.setattr(preparation, "ReleaseRecord", records)
+    monkeypatch.setattr(preparation, "has_releases", lambda: exists[0])
     lines: list[str] = []
     preparation._ensure_release_key(lines.append)
     assert lines == []

@@ -20,9 +20,9 @@ from jobs.actions.people.service_tokens import dashboard_token, own_credential
 from jobs.actions.program import record_program
 from jobs.actions.storage import ownership
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
-from jobs.models import ReleaseRecord
 from jobs.queries import compatibility
 from jobs.queries.people.people import people_accounts
+from jobs.queries.registry.releases import has_releases
 from jobs.signing import private_key_file, public_key_file
 from webapp.ops import new_database, static_files
 from webapp.ops.database_copies import copy_sqlite, dump_postgres
@@ -82,7 +82,7 @@ def _ensure_release_key(report: Callable[[str], None]) -> None:
     """Create the key pair that signs releases; the prediction server reads the file at its start."""
     is_new = not private_key_file().exists()
     public = public_key_file()
-    if is_new and ReleaseRecord.objects.exists():
+    if is_new and has_releases():
         report(
             f"A new key for releases was made, {private_key_file()}, although there are releases with "
             "another one. If another web server has that key, copy its release.key here instead; else "
