@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connections
 
 from jobs.actions import own_installation
 from webapp.accounts import cookie_names
@@ -20,7 +20,7 @@ def new_process(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     settings.TRAINYARD_COOKIE_SUFFIX = ""
     settings.TRAINYARD_HOME = tmp_path
     # The test's transaction is in the connection.
-    monkeypatch.setattr(cookie_names.connections, "close_all", lambda: None)
+    monkeypatch.setattr(connections, "close_all", lambda: None)
     return settings
 
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -16,7 +17,7 @@ from tests.ops.conftest import answers, wait_for
 from tests.ops.guide_commands import Command, command
 
 PORTS = {"manage.py up": "manage.py up --port 0 --serving-port 0"}
-VARIABLES = {
+VARIABLES: dict[str, Any] = {
     "TRAINYARD_BROKER": "embedded",
     "TRAINYARD_STANDBY": "0",
     "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
@@ -95,7 +96,7 @@ def running(process: "subprocess.Popen[bytes]", port: int, log: Path) -> Iterato
 
 def test_two_web_servers_have_one_name_of_cookies_and_all_styles(tmp_path: Path) -> None:
     homes, ports = [tmp_path / "first", tmp_path / "second"], [free_port(), free_port()]
-    shared = {
+    shared: dict[str, Any] = {
         **VARIABLES,
         "TRAINYARD_DATABASE_URL": f"sqlite:///{tmp_path}/shared.sqlite3",
         "TRAINYARD_REDIS_URL": "unix:///nowhere/valkey.sock",

@@ -1,6 +1,8 @@
 """Web servers serve complete copies of the static files, each those of its own program."""
 
+import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 from django.contrib.staticfiles import finders
 
 from webapp.ops import static_files
+from webapp.ops.errors import OpsError
 
 
 @pytest.fixture
@@ -22,9 +25,9 @@ def source(tmp_path: Path, settings: Any) -> Iterator[Path]:
     settings.WHITENOISE_USE_FINDERS = False
     settings.STATIC_ROOT = tmp_path / "static"
     settings.STATIC_ROOT.mkdir()
-    finders.get_finder.cache_clear()
+    finders.get_finder.cache_clear()  # type: ignore[attr-defined]
     yield folder
-    finders.get_finder.cache_clear()
+    finders.get_finder.cache_clear()  # type: ignore[attr-defined]
     end_servers()
 
 
@@ -74,6 +77,36 @@ def test_what_a_killed_server_left_is_not_served(source: Path, settings: Any, tm
     assert sheets(folder) == {"body { color: red; }"}
     assert (folder / "page.css").read_text() == "body { color: red; }"
     assert not half.exists()
+
+
+def test_files_whose_removal_was_interrupted_are_built_again(
+    source: Path, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_server(settings, tmp_path)
+    end_servers()
+    (source / "page.css").write_text("body { color: blue; }")
+
+    def remove_one(folder: Path, **_: object) -> None:
+        for path in list(folder.glob("page.*.css")):
+            path.unlink()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", remove_one)
+        start_server(settings, tmp_path)
+    end_servers()
+    (source / "page.css").write_text("body { color: red; }")
+    assert sheets(start_server(settings, tmp_path)) == {"body { color: red; }"}
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    source: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(static_files, "call_command", fail)
+    with pytest.raises(OpsError, match=r"static: No space left on device\.$"):
+        static_files.build()
 
 
 def test_files_of_earlier_versions_of_the_program_are_removed(

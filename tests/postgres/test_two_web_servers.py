@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from websockets.sync.client import connect
 
 from tests.broker import running_broker
@@ -25,6 +27,16 @@ pytestmark = [needs_postgres, pytest.mark.timeout(600)]
 NAMED = (r"location (/|~ [^{]+) \{\n", r"location \1 {\n add_header X-Server $upstream_addr always;\n")
 """Lets nginx report which server has answered."""
 PASSWORD = "a-long-password-of-ann"
+SECRET = "JBSWY3DPEHPK3PXP"
+ENROL = f"""
+from allauth.mfa.totp.internal.auth import TOTP
+from jobs.actions.people.people import add_person
+person = add_person("carl", by=None)
+person.set_password("{PASSWORD}")
+person.save(update_fields=["password"])
+TOTP.activate(person, "{SECRET}")
+print("enrolled")
+"""
 PART = b"1234567,7654321\n" * 1000
 
 
@@ -313,3 +325,26 @@ def test_a_part_that_reaches_the_other_server_is_refused_with_the_reason(pair: P
         # Nothing was lost by it.
         assert first.head(place, headers=head).headers["upload-offset"] == str(len(PART))
         assert first.patch(place, content=PART, headers=part_headers(token, len(PART))).status_code == 204
+
+
+def test_password_and_code_may_take_different_servers_and_a_code_works_once(pair: Pair) -> None:
+    assert pair.manage("shell", "--no-imports", "-c", ENROL) == "enrolled"
+
+    def log_in(browser: httpx2.Client, code: str) -> httpx2.Response:
+        page = browser.get("/accounts/login/")
+        form = {"csrfmiddlewaretoken": form_token(page.text), "login": "carl", "password": PASSWORD}
+        first = browser.post("/accounts/login/", data=form, headers={"Referer": str(page.url)})
+        assert first.headers["location"].startswith("/accounts/2fa/authenticate/"), first.text
+        page = browser.get(first.headers["location"])
+        form = {"csrfmiddlewaretoken": form_token(page.text), "code": code}
+        return browser.post("/accounts/2fa/authenticate/", data=form, headers={"Referer": str(page.url)})
+
+    # A code is valid for 30 s.
+    wait_for(lambda: time.time() % 30 < 15, "the beginning of the time of a code")
+    code = format_hotp_value(hotp_value(SECRET, next(yield_hotp_counters_from_time())))
+    pair.seen.clear()
+    with pair.client() as browser, pair.client() as thief:
+        assert log_in(browser, code).status_code == 302
+        assert pair.has_alternated()
+        assert browser.get("/jobs").status_code == 200
+        assert log_in(thief, code).status_code != 302

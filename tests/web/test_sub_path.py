@@ -1,20 +1,24 @@
 """The dashboard below a path of a host: every address that it writes begins with this path."""
 
 import re
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import Resolver404, get_script_prefix, resolve, set_script_prefix
 
+from jobs import program
 from jobs.models import Deletion, Job
 from tests.factories import SEARCH
 from tests.people import People, browser_of
 from tests.web.searches import searching
 from tests.web.test_stranger import PLAIN, ROUTES, Yard, address, body_of, make_yard
-from webapp.templatetags.trainyard import icon
+from webapp.api.site import api
+from webapp.settings.env import OWN_PLACES
 
 PREFIX = "/trainyard"
 POINTERS = re.compile(r"data-(within|toggle|goto|owns|section-of)|id|for|name|value")
@@ -22,6 +26,11 @@ POINTERS = re.compile(r"data-(within|toggle|goto|owns|section-of)|id|for|name|va
 ADDRESSES = re.compile(r"https?://testserver(?!/trainyard(?:[/?#\s\"'&<]|$))[^\s\"'<]*")
 RELATIVE = re.compile(r'"/(?:api|jobs|ws|models|datasets|code|static|accounts|login)/[^"]*"')
 """Addresses in JSON."""
+
+SOURCES = sorted((program.ROOT / "webapp" / "static" / "js").rglob("*.js"))
+PLACES = "|".join(sorted(OWN_PLACES - {"search", "code"}))
+BARE = re.compile(rf"(?<!address\()(?<!const PLACE = )[\"'`]/(?:{PLACES})(?=[/?\"'`$#])")
+"""Addresses in scripts. `/search` and `/code` are places in a spec, too."""
 
 
 @pytest.fixture
@@ -31,10 +40,20 @@ def below_a_path(settings: Any) -> Iterator[None]:
     settings.TRAINYARD_API_BURST = 1e9
     before = get_script_prefix()
     set_script_prefix(f"{PREFIX}/")
-    icon.cache_clear()  # type: ignore[attr-defined]
+    forget_addresses()
     yield
     set_script_prefix(before)
-    icon.cache_clear()  # type: ignore[attr-defined]
+    forget_addresses()
+
+
+def forget_addresses() -> None:
+    """Clear the caches of pages: in a process, the path of the public address does not change."""
+    api._documents.clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("webapp."):
+            for value in list(vars(module).values()):
+                if callable(clear := getattr(value, "cache_clear", None)):
+                    clear()
 
 
 @pytest.fixture
@@ -111,6 +130,11 @@ def test_pages_of_jobs_name_only_addresses_below_the_path(below_a_path: None, pe
         assert not wrong_addresses(response), path
 
 
+def test_the_openapi_document_has_the_path(below_a_path: None, db: None) -> None:
+    paths = Client().get("/api/v1/openapi.json").json()["paths"]
+    assert paths and all(path.startswith(f"{PREFIX}/api/v1/") for path in paths)
+
+
 def test_a_visitor_is_led_to_the_login_below_the_path(yard: Yard) -> None:
     response = Client().get("/jobs?state=failed")
     assert response["Location"] == f"{PREFIX}/accounts/login/?next={PREFIX}/jobs%3Fstate%3Dfailed"
@@ -127,3 +151,9 @@ def test_a_deletion_names_its_way_back_below_the_path(yard: Yard) -> None:
     assert Deletion.objects.exists() and Job.objects.exists()
     items = browser_of(yard.people.administrator).get("/api/v1/deletions").json()["items"]
     assert [item["restore"].startswith(f"{PREFIX}/api/v1/") for item in items] == [True]
+
+
+@pytest.mark.parametrize("script", SOURCES, ids=lambda path: path.name)
+def test_scripts_put_the_path_before_their_addresses(script: Path) -> None:
+    found = [line for line in script.read_text().splitlines() if BARE.search(line)]
+    assert not found, f"write address(…) of shared/addresses.js: {found}"

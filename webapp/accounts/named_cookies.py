@@ -7,7 +7,7 @@ from webapp.accounts import cookie_names
 from webapp.http_errors import Unavailable
 from webapp.limits.refusals import refuse
 
-WITHOUT_COOKIES = ("/healthz", "/readyz", "/static/")
+WITHOUT_COOKIES = ("/healthz", "/livez", "/readyz", "/metrics", "/static/")
 RETRY_SECONDS = 5
 TRY_AGAIN = 1013
 """The code with which a WebSocket is closed whose client may come back."""

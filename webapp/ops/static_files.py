@@ -7,6 +7,7 @@ upgrade removes no file that a running server still sends.
 
 import fcntl
 import hashlib
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -21,8 +22,11 @@ from django.contrib.staticfiles.management.commands import collectstatic
 from django.core.management import call_command
 
 from webapp.assets import ModuleManifestStorage
+from webapp.ops.errors import OpsError
 
-LOCK, UNFINISHED = ".lock", ".building"
+log = logging.getLogger(__name__)
+
+LOCK, UNFINISHED, UNUSED = ".lock", ".building", ".unused"
 USED = ".used"
 """A file in each folder on which the servers that send its files have a shared lock."""
 DIGEST_LENGTH = 16
@@ -47,11 +51,20 @@ def use() -> None:
 
 
 def build() -> None:
-    """Build the copies of the present files, unless they exist."""
-    if not settings.WHITENOISE_USE_FINDERS:
-        home = Path(settings.STATIC_ROOT)
+    """Build the copies of the present files, unless they exist.
+
+    Raises:
+        OpsError: they cannot be written.
+    """
+    if settings.WHITENOISE_USE_FINDERS:
+        return
+    home = Path(settings.STATIC_ROOT)
+    try:
         with _locked(home / LOCK, fcntl.LOCK_EX):
             _ensured(home)
+    except OSError as error:
+        reason = f"{error.strerror or error}"
+        raise OpsError(f"The style sheets and scripts cannot be written to {home}: {reason}.") from error
 
 
 def _ensured(home: Path) -> Path:
@@ -83,7 +96,8 @@ def _sources() -> Iterator[tuple[str, Path]]:
 
 def _remove_unused(home: Path, own: Path) -> None:
     """Remove copies of other contents that no server sends, and those of earlier versions of the program."""
-    for path in home.iterdir():
+    shutil.rmtree(home / UNUSED, ignore_errors=True)
+    for path in list(home.iterdir()):
         if path == own or path.name == LOCK:
             continue
         if not path.is_dir():
@@ -91,9 +105,11 @@ def _remove_unused(home: Path, own: Path) -> None:
             continue
         try:
             with _locked(path / USED, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                shutil.rmtree(path, ignore_errors=True)
-        except BlockingIOError:
-            continue
+                # Renamed first: a process that is killed meanwhile must not leave a part under its name.
+                shutil.rmtree(path.rename(home / UNUSED), ignore_errors=True)
+        except OSError as error:
+            # Another server sends it, or it cannot be removed: no reason not to start.
+            log.debug("%s stays: %s", path, error)
 
 
 @contextmanager

@@ -176,9 +176,10 @@ SECURE_REDIRECT_EXEMPT = [
 # The server takes the scheme from X-Forwarded-Proto, of the proxies in TRAINYARD_TRUSTED_PROXIES alone.
 SECURE_PROXY_SSL_HEADER = None
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE
+# A host with other pages has subdomains of others.
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE and not PUBLIC_PATH
 # W021 asks for HSTS preload: it covers a whole domain, which the owner of the domain decides.
-SILENCED_SYSTEM_CHECKS = ["security.W021"]
+SILENCED_SYSTEM_CHECKS = ["security.W021", *(["security.W005"] if PUBLIC_PATH else [])]
 
 # --- Texts, times, files ----------------------------------------------------------------------------
 USE_TZ = True

@@ -71,8 +71,12 @@ def behind_nginx(
 
 @contextmanager
 def below_path_by_nginx(server: str, folder: Path, port: int) -> Iterator[str]:
-    """Run nginx with `deploy/nginx/sub-path.conf`; yield the dashboard's address without a last slash."""
-    with _nginx("sub-path.conf", [server], folder, port, _name("tools"), path="/trainyard") as address:
+    """Run nginx with `deploy/nginx/sub-path.conf`; yield the dashboard's address without a last slash.
+
+    The server takes the place of the prediction server too.
+    """
+    changes = (_name("tools"), (r"server 127\.0\.0\.1:8501;", f"server {urlsplit(server).netloc};"))
+    with _nginx("sub-path.conf", [server], folder, port, *changes, path="/trainyard") as address:
         yield address
 
 
@@ -125,9 +129,12 @@ def behind_caddy(server: str, folder: Path) -> Iterator[str]:
 @contextmanager
 def below_path_by_caddy(server: str, folder: Path, port: int) -> Iterator[str]:
     """Run Caddy with `deploy/caddy/sub-path.Caddyfile`; yield the dashboard's address."""
-    change = (r"(?m)^tools\.example \{", _caddy_site(folder, port))
+    changes = (
+        (r"(?m)^tools\.example \{", _caddy_site(folder, port)),
+        (r"reverse_proxy 127\.0\.0\.1:8501", f"reverse_proxy {urlsplit(server).netloc}"),
+    )
     address = f"https://localhost:{port}/trainyard"
-    with _caddy("sub-path.Caddyfile", server, folder, address, change) as found:
+    with _caddy("sub-path.Caddyfile", server, folder, address, *changes) as found:
         yield found
 
 

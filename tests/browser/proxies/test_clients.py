@@ -1,6 +1,7 @@
 """Programs that use REST behind the shipped configurations of proxies: event streams and large bodies."""
 
 import json
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 from jobs.actions.people import tokens
 from jobs.actions.runs import events
 from jobs.models import Artifact, Job
-from tests.browser.proxies.front_door import USUAL_BODY_SIZE, behind_caddy, behind_nginx
+from tests.browser.proxies.front_door import USUAL_BODY_SIZE, behind_caddy, behind_nginx, program
 from tests.factories import make_job
 from tests.people import People
 from webapp.live import readers
@@ -121,6 +122,30 @@ def test_a_large_body_is_not_collected_by_the_proxy(
         # nginx collects bodies in files here.
         assert not [path for path in tmp_path.glob("body/*") if path.is_file()]
     assert Artifact.objects.filter(bytes=file.stat().st_size).exists()
+
+
+@pytest.mark.parametrize("proxy", [behind_nginx, behind_caddy])
+def test_a_body_beyond_the_limit_gets_the_sentence_of_trainyard(
+    client: httpx2.Client, server: str, tmp_path: Path, proxy: Proxy
+) -> None:
+    large = tmp_path / "large.csv"
+    with large.open("wb") as file:
+        # More than TRAINYARD_MAX_UPLOAD_BYTES, and less than the limit of nginx. It takes no space.
+        file.truncate(3 * 2**29)
+    with proxy(server, tmp_path) as address:
+        # Unlike the client of the other tests, it reads the answer while it sends.
+        done = subprocess.run(
+            [
+                *(program("curl"), "--silent", "--insecure", "--noproxy", "*", "--max-time", "60"),
+                *("--header", f"Authorization: {client.headers['Authorization']}"),
+                *("--form", f"file=@{large}", f"{address}/api/v1/datasets"),
+            ],
+            capture_output=True,
+            text=True,
+        )
+    document = json.loads(done.stdout)
+    assert document["status"] == 413
+    assert "larger than the limit of 1,073,741,824 bytes" in document["detail"]
 
 
 def test_a_refusal_of_the_shipped_configuration_names_the_setting_of_nginx(

@@ -1,7 +1,9 @@
 """The dashboard below a path, behind the shipped configurations of proxies: no request leaves the path."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -75,3 +77,35 @@ def test_the_address_without_its_last_slash_leads_to_the_login(
         response = client.get(address)
         assert str(response.url).startswith(f"{address}/accounts/login/"), response.url
         assert f'href="{PATH}/static/' in response.text
+
+
+@contextmanager
+def recording_server() -> Iterator[tuple[str, list[str]]]:
+    """Run a server that answers every request; yield its address and the paths that it gets."""
+    paths: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", paths
+        server.shutdown()
+
+
+@pytest.mark.parametrize("proxy", [below_path_by_nginx, below_path_by_caddy])
+def test_the_path_is_passed_to_the_dashboard_and_removed_for_the_prediction_server(
+    tmp_path: Path, proxy: Proxy
+) -> None:
+    public = free_port()
+    with recording_server() as (server, paths), proxy(server, tmp_path, public) as address:
+        paths.clear()
+        host = address.removesuffix(PATH)
+        with httpx2.Client(verify=False, trust_env=False) as client:
+            for path in (f"{PATH}/jobs", "/predictions/v1/models/orders"):
+                assert client.get(f"{host}{path}").status_code == 200
+    assert paths == [f"{PATH}/jobs", "/v1/models/orders"]

@@ -32,7 +32,8 @@ async def ask(path: str, *, peer: str, forwarded: bytes) -> tuple[list[str], int
         "headers": [(b"host", b"yard.example"), (b"x-forwarded-proto", forwarded)],
         "client": (peer, 50_000),
     }
-    server: Any = ProxyHeadersMiddleware(TrustSchemes(application), TRUSTED)
+    checked: Any = TrustSchemes(application)
+    server: Any = ProxyHeadersMiddleware(checked, TRUSTED)
     await server(scope, receive, send)
     status = sent[0]["status"] if sent else 0
     return passed, status, b"".join(message.get("body", b"") for message in sent).decode()

@@ -37,6 +37,9 @@ class Command(BaseCommand):
         elif (sentence := signing.missing_key()) is not None:
             raise CommandError(sentence)
         # Here rather than in the server, whose start a supervisor may limit.
-        static_files.build()
+        try:
+            static_files.build()
+        except OpsError as error:
+            raise CommandError(str(error)) from error
         listener.set_inheritable(True)
         exec_command(web_argv(listener.fileno()))
