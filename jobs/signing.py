@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from django.conf import settings
+from django.db import connection
 
 from jobs.atomic_files import create_once, replace_file
 from jobs.messages.release import Release, SignedRelease
@@ -35,6 +36,22 @@ def public_key_file() -> Path:
     """Return the public key's path; create both keys if they do not exist."""
     _private_key()
     return private_key_file().with_suffix(".pub")
+
+
+def missing_key() -> str | None:
+    """Return why a key must be copied to this machine before it signs releases; None if it need not.
+
+    Only the part that prepares the database makes a key. Prediction servers trust one: they would refuse
+    releases signed with a key that another machine made for itself.
+    """
+    path = private_key_file()
+    if connection.vendor == "sqlite" or path.exists():
+        return None
+    return (
+        f"The key that signs releases, {path}, is missing: copy release.key from the home of the first web "
+        "server. If this is the first one, or the key is lost, start it with --migrate, which makes a key; "
+        "prediction servers then need its release.pub."
+    )
 
 
 def sign(release: Release) -> SignedRelease:

@@ -29,6 +29,7 @@ from webapp.api import throttle
 
 SHARED = {
     "chaos": "yard",
+    "deploy": "deploy",
     "flow": "yard",
     "upgrade": "yard",
     "browser": "browser",
@@ -36,8 +37,9 @@ SHARED = {
 }
 """Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group."""
 FIRST = (
-    *("chaos", "flow", "upgrade", "browser", "postgres", "supervise/processes", "serving/processes"),
+    *("chaos", "flow", "upgrade", "browser", "postgres", "deploy", "supervise/processes"),
     *(
+        "serving/processes",
         "sandbox/attacks",
         "engine/processes",
         "engine/long_trainings",

@@ -13,6 +13,7 @@ import httpx2
 from django.conf import settings
 
 from jobs.errors import Conflict
+from transport.authorities import trusted_authorities
 from webapp.ops.home import Home
 
 DEFAULT = "http://127.0.0.1:8501"
@@ -81,7 +82,7 @@ def predict(model: str, version: int, instances: list[Any]) -> Any:
 @functools.cache
 def _client() -> httpx2.Client:
     """Return this process's client. It is shared, since creating one reads all certificates (40 ms)."""
-    return httpx2.Client(timeout=TIMEOUT, trust_env=False)
+    return httpx2.Client(timeout=TIMEOUT, trust_env=False, verify=trusted_authorities())
 
 
 def _home() -> Home:

@@ -1,6 +1,6 @@
 """The shell commands of the pages in `docs/guide`: tests run each of them as it is written.
 
-A test takes a command by a part of its text, replaces what the page cannot know, and runs it:
+A test takes a command by a part of its text, replaces texts such as names of hosts, and runs it:
 
     answer = command(18, "manage.py backup").run({"/srv/trainyard": str(home)}, TRAINYARD_HOME=str(home))
 
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide"
 _BLOCK = re.compile(r"^( *)```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-_SETTING = re.compile(r"(export|cd|umask|\. ) ?|[A-Z_]+=\S*$")
+_SETTING = re.compile(r"(export|cd|umask|set|\.) |[A-Z_]+=\S*$")
 """A line that changes the shell for the lines after it."""
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 
@@ -68,15 +68,17 @@ class Command:
         log: Path,
         cwd: Path = ROOT,
         prefix: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
         **env: str,
     ) -> "subprocess.Popen[bytes]":
-        """Start a command that does not end by itself, as a process of its own without a shell above it.
+        """Start a command that does not end by itself, without a shell above it, in a session of its own.
 
         Args:
             replacements: texts of the page and those that replace them.
             log: the file of its output.
-            cwd: its folder.
+            cwd: the folder of the program.
             prefix: a program with arguments that starts the shell, such as one for another network namespace.
+            environment: all variables but `env`; those of this process by default.
             env: additional variables.
         """
         started = replace(self, text=f"exec env {self.text}")
@@ -84,9 +86,10 @@ class Command:
             return subprocess.Popen(
                 [*prefix, "sh", "-euc", started.script(replacements)],
                 cwd=cwd,
-                env=os.environ | env,
+                env={**(os.environ if environment is None else environment), **env},
                 stdout=file,
                 stderr=file,
+                start_new_session=True,
             )
 
 
@@ -117,13 +120,18 @@ def commands(page: int) -> list[Command]:
 
 
 def command(page: int, part: str) -> Command:
-    """Return the one command of a page whose text contains `part`."""
-    found = [each for each in commands(page) if part in each.script()]
-    exact = [each for each in found if part in each.text] or found
-    assert len(exact) == 1, (
-        f"{part!r} is in {len(exact)} commands of page {page}: {[str(each) for each in exact]}"
+    """Return the one command of a page whose text contains `part`, or ends with it if several contain it."""
+    every = commands(page)
+    choices = (
+        [each for each in every if each.text.endswith(part)],
+        [each for each in every if part in each.text],
+        [each for each in every if part in each.script()],
     )
-    return exact[0]
+    found = next((choice for choice in choices if choice), [])
+    assert len(found) == 1, (
+        f"{part!r} is in {len(found)} commands of page {page}: {[str(each) for each in found]}"
+    )
+    return found[0]
 
 
 def _commands_of_block(page: int, first: int, lines: list[str]) -> list[Command]:

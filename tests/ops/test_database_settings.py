@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from jobs.messages.lease import LEASE_SECONDS
 from webapp.ops import database_pool
 from webapp.settings import env
 
@@ -18,6 +19,19 @@ def test_no_part_waits_long_for_a_server_that_became_silent(monkeypatch: pytest.
     settings = settings_of(monkeypatch, "postgresql://ty@db:5433/ty?sslmode=require&connect_timeout=9")
     assert settings["OPTIONS"] == {**env.SILENCE, "sslmode": "require", "connect_timeout": "9"}
     assert (settings["HOST"], settings["PORT"]) == ("db", "5433")
+
+
+def test_the_server_ends_the_transactions_of_a_machine_that_vanished_before_a_lease_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = settings_of(monkeypatch, "postgresql://ty@db/ty")["OPTIONS"]
+    assert isinstance(options, dict)
+    wanted = dict(word.split("=") for word in options["options"].split() if word != "-c")
+    idle, interval, count = (int(wanted[f"tcp_keepalives_{name}"]) for name in ("idle", "interval", "count"))
+    assert idle + interval * count < LEASE_SECONDS
+    assert int(wanted["tcp_user_timeout"]) < LEASE_SECONDS * 1000
+    own = settings_of(monkeypatch, "postgresql://ty@db/ty?options=-c%20lock_timeout%3D5s")["OPTIONS"]
+    assert own == {**env.SILENCE, "options": "-c lock_timeout=5s"}
 
 
 def test_the_folder_of_a_socket_is_no_option_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:

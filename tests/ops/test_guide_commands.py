@@ -37,8 +37,7 @@ def test_commands_for_a_shell_are_in_blocks_that_tests_read(page: int) -> None:
 def test_each_named_command_of_manage_exists_with_its_options(page: int) -> None:
     blocks = "\n".join(f"`{each.text}`" for each in commands(page) if "\n" not in each.text)
     for name, rest in _NAMED.findall(page_path(page).read_text(encoding="utf-8") + "\n" + blocks):
-        # A command's module has an underscore in its name.
-        assert name.replace("-", "_") in get_commands(), f"manage.py {name} is on page {page}"
+        assert _module(name) in get_commands(), f"manage.py {name} is on page {page}"
         for option in re.findall(r"(?<!\S)--[a-z-]+", rest):
             assert option in _options(name), f"manage.py {name} {option} is on page {page}"
 
@@ -61,9 +60,15 @@ def test_a_block_is_divided_into_its_commands(monkeypatch: pytest.MonkeyPatch, t
         command(99, "e")
 
 
+def _module(name: str) -> str:
+    """Return the module of a command, which may be written with dashes."""
+    return name.replace("-", "_")
+
+
 def _options(name: str) -> set[str]:
-    name = name.replace("-", "_")
-    parser: ArgumentParser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
+    module = _module(name)
+    command_class = load_command_class(get_commands()[module], module)
+    parser: ArgumentParser = command_class.create_parser("manage.py", name)
     return {option for action in parser._actions for option in action.option_strings}
 
 

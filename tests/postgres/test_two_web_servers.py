@@ -127,7 +127,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         first, second = free_port(), free_port()
         servers = [running.enter_context(web_server(environments[0], first, folder / "a.log", "--migrate"))]
         homes[1].mkdir(mode=0o700, parents=True)
-        shutil.copy(homes[0] / "secret.key", homes[1])
+        for key in ("secret.key", "release.key"):
+            shutil.copy(homes[0] / key, homes[1])
         servers.append(running.enter_context(web_server(environments[1], second, folder / "b.log")))
         site = folder / "nginx"
         site.mkdir()

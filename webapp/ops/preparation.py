@@ -21,7 +21,8 @@ from jobs.actions.storage import ownership
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
 from jobs.queries import compatibility
 from jobs.queries.people.people import people_accounts
-from jobs.signing import public_key_file
+from jobs.queries.registry.releases import has_releases
+from jobs.signing import private_key_file, public_key_file
 from webapp.ops import new_database, static_files
 from webapp.ops.database import upgrade_copies
 from webapp.ops.errors import OpsError
@@ -67,13 +68,24 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         _settle_owner(report)
         static_files.build()
         keep_tokens(home)
-        # Creates the key pair that signs releases; the prediction server reads the file at its start.
-        public_key_file()
+        _ensure_release_key(report)
         return _login_lines(web_url)
     except compatibility.Incompatible as error:
         raise OpsError(str(error)) from error
     finally:
         connection.close()
+
+
+def _ensure_release_key(report: Callable[[str], None]) -> None:
+    """Create the key pair that signs releases; the prediction server reads the file at its start."""
+    is_new = not private_key_file().exists()
+    public = public_key_file()
+    if is_new and has_releases():
+        report(
+            f"A new key for releases was made, {private_key_file()}, although there are releases with "
+            "another one. If another web server has that key, copy its release.key here instead; else "
+            f"prediction servers need {public}."
+        )
 
 
 def keep_tokens(home: Home) -> None:

@@ -15,6 +15,11 @@ def releases_of_endpoint(endpoint: Endpoint) -> QuerySet[ReleaseRecord]:
     return endpoint.releases.select_related(*related).order_by("-generation")
 
 
+def has_releases() -> bool:
+    """Return whether anything was ever released."""
+    return ReleaseRecord.objects.exists()
+
+
 def rollback_target(
     endpoint: Endpoint, *, next_production: ModelVersion | None = None, by_rollback: bool = False
 ) -> ModelVersion | None:

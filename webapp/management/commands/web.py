@@ -2,6 +2,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs import signing
 from webapp.ops import ports, static_files
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -34,6 +35,8 @@ class Command(BaseCommand):
             # In JSON logs, the secrets of login links are masked: the command `adduser` prints a new link.
             for line in lines:
                 self.stdout.write(line)
+        elif (sentence := signing.missing_key()) is not None:
+            raise CommandError(sentence)
         # Here rather than in the server, whose start a supervisor may limit.
         try:
             static_files.build()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import httpx2
 
 from jobs.messages.release import ReplicaReport
+from transport.authorities import trusted_authorities
 from workers.serving.access import Access
 from workers.serving.versions.artifacts import ArtifactRefused
 
@@ -50,7 +51,9 @@ class Dashboard:
         # No proxy from the environment: the dashboard is internal, and usually on the same machine.
         # Both run behind the TLS proxy: without this header the dashboard would redirect to HTTPS.
         headers = {"X-Forwarded-Proto": "https"}
-        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=10.0, trust_env=False)
+        self._http = httpx2.AsyncClient(
+            base_url=url, headers=headers, timeout=10.0, trust_env=False, verify=trusted_authorities()
+        )
 
     async def poll(self, after: int | None, *, at_once: bool = False) -> Poll:
         """Wait for releases newer than sequence `after`; with None, return all at once.
