@@ -1,4 +1,4 @@
-"""Measures what an idle installation uses, and compares it with another checkout of Trainyard.
+"""Measures the use of an idle installation, and compares it with another checkout of Trainyard.
 
 Run `python -m benchmarks.idle [--earlier CHECKOUT] [--windows 5] [--seconds 30]`, through
 `scripts/with-postgres` for a PostgreSQL database, whose transactions are counted too. Both installations run
@@ -29,7 +29,7 @@ POSTGRES = os.environ.get("TRAINYARD_TEST_POSTGRES_URL", "")
 
 
 class Use(NamedTuple):
-    """What an installation used in a window."""
+    """The use of an installation in a window."""
 
     cpu: float
     memory: float

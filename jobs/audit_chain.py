@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from jobs import key_ring
+from jobs.keys import key_ring
 from jobs.models import AuditEvent, AuditHead
 
 ROW_SALT = "trainyard.audit.row"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.utils.crypto import salted_hmac
 
-from jobs import key_ring
+from jobs.keys import key_ring
 
 SALT = "trainyard.sealing"
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection, transaction
 
-from jobs import audit_chain, key_ring, program
+from jobs import audit_chain, program
 from jobs.atomic_files import create_once
 from jobs.errors import ForeignInstallation
+from jobs.keys import key_ring
 from jobs.models import InstallationSettings
 from jobs.queries import compatibility
 from jobs.queries.code.installation import KEY

@@ -23,7 +23,13 @@ FOLDERS = (
 FILES = ("Makefile", "Dockerfile", "docker-compose.yml", "docker-compose.gpu.yml", "README.md")
 OLD = ("docs/decisions", "docs/benchmarks", "tests/upgrade")
 """What earlier versions read may be named there."""
-DJANGO = {"TRAINYARD_HAS_KEY", "TRAINYARD_SECRET_KEYS", "TRAINYARD_API_RATE", "TRAINYARD_API_BURST"}
+DJANGO = {
+    "TRAINYARD_HAS_KEY",
+    "TRAINYARD_COOKIE_SUFFIX",
+    "TRAINYARD_SECRET_KEYS",
+    "TRAINYARD_API_RATE",
+    "TRAINYARD_API_BURST",
+}
 """Settings of Django that no variable sets."""
 EXAMPLES = {"TRAINYARD_SECRET"}
 """What tests give as a variable that does not reach a run."""

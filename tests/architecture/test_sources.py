@@ -11,7 +11,7 @@ from tests.architecture.sources import ROOT, imports, modules
 
 CLOCKS = {"now", "utcnow", "today"}
 OWN_CLOCK = {
-    "jobs.secret_keys": "former keys expire before there is a database",
+    "jobs.keys.secret_keys": "former keys expire before there is a database",
     "jobs.clock": "reads this machine's clock beside SQLite",
     "jobs.logs.foreign_output": "dates lines of the log, in processes that may have no database",
     "webapp.ops.backup_file": "dates a copy, in a process that may have no database",

@@ -173,7 +173,7 @@ def test_a_busy_address_is_named() -> None:
 class Membership:
     """A registered worker."""
 
-    slots, lease_seconds, no_room = 2, 15.0, None
+    slots, lease_seconds, no_room, refusal = 2, 15.0, None, None
     seconds_unconfirmed = 1.0
 
     def __init__(self) -> None:
@@ -206,6 +206,7 @@ async def test_a_worker_is_ready_once_it_is_registered_and_confirmed() -> None:
     for name, value, missing in (
         ("seconds_unconfirmed", 16.0, "database"),
         ("no_room", "the disk is full", "disk"),
+        ("refusal", "no driver", "devices"),
     ):
         setattr(membership, name, value)
         assert missing in (await ask(node, "/readyz"))[1]

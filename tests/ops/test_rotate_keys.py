@@ -15,15 +15,16 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from jobs import audit_chain, key_ring, sealing, secret_keys
+from jobs import audit_chain, sealing
 from jobs.actions import own_installation
 from jobs.actions.audit import audit
 from jobs.actions.data import credentials
 from jobs.actions.people import people as accounts
+from jobs.keys import key_ring, secret_keys
+from jobs.keys.secret_keys import BadKeyFile, FormerKey, SecretKeys
 from jobs.models import AuditEvent, AuditHead, Credential, InstallationSettings, WaitingAuditEvent
 from jobs.queries.audit import audit_verification
 from jobs.queries.audit.audit_anchors import Anchor, current_anchor
-from jobs.secret_keys import BadKeyFile, FormerKey, SecretKeys
 from jobs.spec.data.credentials import CREDENTIAL
 from tests.people import People, browser_of
 from webapp.live.session_user import user_of

@@ -12,8 +12,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from jobs import known_variables, private_files, program
 from jobs.atomic_files import create_once
+from jobs.keys.secret_keys import BadKeyFile, SecretKeys, parse
 from jobs.logs.masking import mask
-from jobs.secret_keys import BadKeyFile, SecretKeys, parse
 from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
 

@@ -7,10 +7,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max, Model
 
-from jobs import audit_chain, clock, key_ring
+from jobs import audit_chain, clock
 from jobs.actions import own_installation
 from jobs.audit_chain import GENESIS, HEAD_ID
 from jobs.errors import Conflict
+from jobs.keys import key_ring
 from jobs.models import AuditEvent, AuditHead, Project, User, WaitingAuditEvent
 from jobs.queries.audit import audit_anchors, audit_verification
 from jobs.queries.audit.audit_verification import SEAL, Sealed, Verification

@@ -14,13 +14,14 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
-from jobs import clock, key_ring, secret_keys
+from jobs import clock
 from jobs.actions.audit import audit, key_change
 from jobs.actions.data import credentials, fetch_addresses
 from jobs.actions.people import second_factors
 from jobs.errors import Conflict
+from jobs.keys import key_ring, secret_keys
+from jobs.keys.secret_keys import SecretKeys
 from jobs.queries.code.installation import current_settings
-from jobs.secret_keys import SecretKeys
 from webapp.ops.errors import OpsError
 
 ENCRYPTED: dict[str, Callable[[], int]] = {

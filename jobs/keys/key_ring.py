@@ -12,8 +12,8 @@ from pathlib import Path
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from jobs import secret_keys
-from jobs.secret_keys import FormerKey, SecretKeys
+from jobs.keys import secret_keys
+from jobs.keys.secret_keys import FormerKey, SecretKeys
 
 KEY_SALT = "trainyard.audit.key"
 FOREVER = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)

@@ -1,0 +1,1 @@
+"""The secret key, those of a rotation, and how running processes learn a new one."""
