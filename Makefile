@@ -16,7 +16,7 @@ help:
 	@echo 'make test    install with the development tools, then run the tests of the first tier, in minutes'
 	@echo 'make test-all   run all tests (ARGS= is passed to pytest)'
 	@echo 'make test-gpu   install with the packages for GPUs, then run the tests that need one'
-	@echo 'make chaos   kill processes at random moments: each kind 25 times, and 200 times in searches of every algorithm; read 10 000 damaged uploads'
+	@echo 'make chaos   kill processes at random moments: each kind 25 times, and 200 times in searches of every algorithm; read 10 000 damaged uploads; long outages of several machines'
 	@echo 'make lint    check formatting, lint, types, import rules and deployment settings'
 	@echo 'make advisories   check the locked packages against known security advisories; needs a network'
 	@echo 'make release   build and sign the release of this commit in dist/ (TRAINYARD_SIGNING_KEY: file of the key)'
@@ -51,7 +51,7 @@ chaos: setup-dev
 	@TRAINYARD_CHAOS=1 TRAINYARD_CHAOS_KILLS=$${TRAINYARD_CHAOS_KILLS:-25} \
 	TRAINYARD_CHAOS_SEARCH_KILLS=$${TRAINYARD_CHAOS_SEARCH_KILLS:-200} \
 	TRAINYARD_CHAOS_MUTANTS=$${TRAINYARD_CHAOS_MUTANTS:-10000} \
-	exec $(RUN) -m pytest tests/chaos tests/runner/processes/test_kill.py $(ARGS)
+	exec $(RUN) -m pytest tests/chaos tests/runner/processes/test_kill.py tests/deploy $(ARGS)
 
 lint: setup-dev
 	@sh scripts/lint
