@@ -15,7 +15,7 @@ from jobs.actions.people import people
 from jobs.errors import ForeignInstallation
 from jobs.models import AuditEvent, InstallationSettings, WaitingAuditEvent
 from jobs.queries.audit import audit_verification
-from webapp.settings import env
+from webapp.settings import databases, places
 
 OTHER_KEY = "another-secret-key-of-more-than-fifty-characters-0123456789"
 pytestmark = pytest.mark.django_db
@@ -115,7 +115,7 @@ def test_a_database_in_the_home_belongs_to_it_however_its_address_is_written(
         settings.TRAINYARD_HOME = home
         monkeypatch.setenv("TRAINYARD_DATABASE_URL", address)
         with monkeypatch.context() as patch:
-            patch.setitem(connection.settings_dict, "NAME", env.database(home)["NAME"])
+            patch.setitem(connection.settings_dict, "NAME", databases.database(home)["NAME"])
             require_own_installation(signs=False)
         assert not (tmp_path / own_installation.IDENTITY_FILE).exists()
 
@@ -123,11 +123,11 @@ def test_a_database_in_the_home_belongs_to_it_however_its_address_is_written(
 def test_a_part_that_signs_nothing_makes_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAINYARD_SECRET_KEY_FILE", raising=False)
     monkeypatch.setenv(program.KEYLESS_VARIABLE, "1")
-    assert (env.secret_keys(tmp_path).present, list(tmp_path.iterdir())) == ("", [])
+    assert (places.secret_keys(tmp_path).present, list(tmp_path.iterdir())) == ("", [])
     monkeypatch.delenv(program.KEYLESS_VARIABLE)
-    key = env.secret_keys(tmp_path).present
+    key = places.secret_keys(tmp_path).present
     monkeypatch.setenv(program.KEYLESS_VARIABLE, "1")
-    assert env.secret_keys(tmp_path).present == key != ""
+    assert places.secret_keys(tmp_path).present == key != ""
 
 
 def test_rows_from_a_worker_without_a_key_are_signed_where_the_key_is(

@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from jobs.errors import FetchFailed
 from jobs.sources.files import open_file
 from jobs.spec.data.addresses import parse
-from webapp.settings import env
+from webapp.settings import env, places
 
 CSV = b"age,price\n1,2\n"
 
@@ -83,7 +83,7 @@ def test_roots_that_are_relative_or_overlap_with_the_installation_stop_the_start
     home.mkdir(parents=True)
     monkeypatch.setenv("TRAINYARD_DATA_ROOTS", value.format(home=home, parent=home.parent))
     with pytest.raises(ImproperlyConfigured, match="TRAINYARD_DATA_ROOTS"):
-        env.data_roots([home])
+        places.data_roots([home])
 
 
 def test_a_link_to_the_installation_is_no_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_a_link_to_the_installation_is_no_root(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "link").symlink_to(tmp_path / "home")
     monkeypatch.setenv("TRAINYARD_DATA_ROOTS", str(tmp_path / "link"))
     with pytest.raises(ImproperlyConfigured):
-        env.data_roots([tmp_path / "home"])
+        places.data_roots([tmp_path / "home"])
 
 
 @pytest.mark.parametrize(

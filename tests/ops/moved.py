@@ -18,7 +18,7 @@ from webapp.ops.home import Home
 from webapp.ops.moves.move import Move, move_database
 from webapp.ops.moves.places import as_default, opened
 from webapp.ops.moves.tables import Checksum, all_tables
-from webapp.settings import env
+from webapp.settings import databases
 
 LARGE = 2**62
 """More than a float holds exactly."""
@@ -39,7 +39,7 @@ class Installation:
         self.home.create()
         self.file = root / "trainyard.sqlite3"
         shutil.copy(tables, self.file)
-        self.database: dict[str, Any] = env.sqlite(self.file)
+        self.database: dict[str, Any] = databases.sqlite(self.file)
         self.lines: list[str] = []
         with opened(self.database) as wrapper, as_default(wrapper):
             ensured_row()

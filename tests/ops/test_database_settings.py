@@ -7,17 +7,17 @@ import pytest
 
 from jobs.messages.lease import LEASE_SECONDS
 from webapp.ops import database_pool
-from webapp.settings import env
+from webapp.settings import databases
 
 
 def settings_of(monkeypatch: pytest.MonkeyPatch, url: str) -> dict[str, object]:
     monkeypatch.setenv("TRAINYARD_DATABASE_URL", url)
-    return env.database(Path("/unused"))
+    return databases.database(Path("/unused"))
 
 
 def test_no_part_waits_long_for_a_server_that_became_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = settings_of(monkeypatch, "postgresql://ty@db:5433/ty?sslmode=require&connect_timeout=9")
-    assert settings["OPTIONS"] == {**env.SILENCE, "sslmode": "require", "connect_timeout": "9"}
+    assert settings["OPTIONS"] == {**databases.SILENCE, "sslmode": "require", "connect_timeout": "9"}
     assert (settings["HOST"], settings["PORT"]) == ("db", "5433")
 
 
@@ -31,12 +31,12 @@ def test_the_server_ends_the_transactions_of_a_machine_that_vanished_before_a_le
     assert idle + interval * count < LEASE_SECONDS
     assert int(wanted["tcp_user_timeout"]) < LEASE_SECONDS * 1000
     own = settings_of(monkeypatch, "postgresql://ty@db/ty?options=-c%20lock_timeout%3D5s")["OPTIONS"]
-    assert own == {**env.SILENCE, "options": "-c lock_timeout=5s"}
+    assert own == {**databases.SILENCE, "options": "-c lock_timeout=5s"}
 
 
 def test_the_folder_of_a_socket_is_no_option_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = settings_of(monkeypatch, "postgresql://ty@/ty?host=/run/postgresql")
-    assert (settings["HOST"], settings["OPTIONS"]) == ("/run/postgresql", env.SILENCE)
+    assert (settings["HOST"], settings["OPTIONS"]) == ("/run/postgresql", databases.SILENCE)
 
 
 def test_the_web_server_alone_has_a_pool(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_the_web_server_alone_has_a_pool(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "pool" not in str(settings)
     monkeypatch.setattr(database_pool, "connections", SimpleNamespace(settings={"default": settings}))
     database_pool.use_pool()
-    assert settings["OPTIONS"] == {**env.SILENCE, "pool": database_pool.POOL}
+    assert settings["OPTIONS"] == {**databases.SILENCE, "pool": database_pool.POOL}
     assert settings["CONN_HEALTH_CHECKS"] is True
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
 from jobs import clock
@@ -30,7 +31,7 @@ from webapp.ops.moves import move as moving
 from webapp.ops.moves.places import as_default, opened
 from webapp.ops.moves.progress import Progress
 from webapp.ops.moves.tables import Checksum, all_models, all_tables
-from webapp.settings import env
+from webapp.settings import databases
 
 pytestmark = pytest.mark.django_db  # the tables of the run are made for tests that use the database
 
@@ -44,7 +45,7 @@ def installation(tmp_path: Path, migrated: Path | None) -> Installation:
 
 @pytest.fixture
 def target(tmp_path: Path) -> dict[str, Any]:
-    return env.database_at(f"sqlite://{tmp_path / 'new.sqlite3'}")
+    return databases.database_at(f"sqlite://{tmp_path / 'new.sqlite3'}")
 
 
 def refusal(installation: Installation, target: dict[str, Any]) -> str:
@@ -164,9 +165,13 @@ def test_a_source_to_which_another_process_writes_is_refused(
     assert not table_names(target)
 
 
-def test_a_target_that_cannot_be_opened_is_named(installation: Installation) -> None:
-    missing = env.database_at("sqlite:///nowhere/new.sqlite3")
-    assert "cannot be moved to /nowhere/new.sqlite3: unable to open" in refusal(installation, missing)
+def test_a_target_that_cannot_be_opened_is_named(installation: Installation, tmp_path: Path) -> None:
+    with pytest.raises(ImproperlyConfigured, match="the address: there is no folder '/nowhere'"):
+        databases.database_at("sqlite:///nowhere/new.sqlite3")
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o700)
+    target = databases.database_at(f"sqlite://{folder}")
+    assert f"cannot be moved to {folder}: unable to open" in refusal(installation, target)
 
 
 def test_nothing_writes_to_the_source_meanwhile(

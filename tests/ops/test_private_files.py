@@ -15,7 +15,7 @@ from jobs import private_files, signing
 from jobs.private_files import NotPrivate
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
-from webapp.settings import env
+from webapp.settings import databases, places
 from workers.confinement.isolation import acl
 from workers.node.node_folder import NodeFolder
 
@@ -47,13 +47,13 @@ def open_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usual_umask: None
 def test_a_home_that_others_can_read_is_closed_at_the_start(
     open_home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    env.home()
+    places.home()
     files = [path for path in open_home.iterdir() if path.is_file() and not path.is_symlink()]
     assert {mode(path) for path in files} == {0o600}
     assert (mode(open_home), mode(open_home / "backups")) == (0o700, 0o700)
     assert f"Other users had permissions for {open_home}: they were removed" in caplog.text
     caplog.clear()
-    env.home()
+    places.home()
     assert caplog.text == ""
 
 
@@ -79,13 +79,13 @@ def test_a_folder_that_is_not_of_this_installation_alone_is_left_open_and_refuse
     home.chmod(mode_of_home)
     monkeypatch.setenv("TRAINYARD_HOME", str(home))
     with pytest.raises(ImproperlyConfigured, match=refusal):
-        env.home()
+        places.home()
     assert mode(home) == mode_of_home
     assert {path.name for path in home.iterdir()} == set(names)
 
 
 def test_every_process_with_the_settings_creates_private_files(open_home: Path) -> None:
-    env.home()
+    places.home()
     (open_home / "new").write_text("")
     (open_home / "folder").mkdir()
     assert (mode(open_home / "new"), mode(open_home / "folder")) == (0o600, 0o700)
@@ -94,7 +94,7 @@ def test_every_process_with_the_settings_creates_private_files(open_home: Path) 
 def test_a_home_of_another_user_is_refused(open_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(ImproperlyConfigured, match="belongs to the user with the id"):
-        env.home()
+        places.home()
 
 
 def test_a_database_key_and_artifacts_outside_the_home_are_closed_too(
@@ -108,7 +108,7 @@ def test_a_database_key_and_artifacts_outside_the_home_are_closed_too(
     monkeypatch.setenv("TRAINYARD_DATABASE_URL", f"sqlite://{database}")
     monkeypatch.setenv("TRAINYARD_SECRET_KEY_FILE", str(key))
     monkeypatch.setenv("TRAINYARD_ARTIFACTS", str(artifacts))
-    env.database(tmp_path), env.secret_keys(tmp_path), env.artifacts(tmp_path)
+    databases.database(tmp_path), places.secret_keys(tmp_path), places.artifacts(tmp_path)
     assert {mode(path) for path in tmp_path.iterdir() if path.is_file()} == {0o600}
     assert mode(artifacts) == 0o700
 
@@ -173,7 +173,7 @@ def test_sockets_are_never_put_into_a_folder_that_another_user_prepared(
         home.create()
     monkeypatch.delenv("TRAINYARD_REDIS_URL", raising=False)
     with pytest.raises(ImproperlyConfigured, match=str(home.broker_socket.parent)):
-        env.redis_url(home.root)
+        places.redis_url(home.root)
 
 
 def test_the_keys_of_a_new_home_are_private_from_the_start(

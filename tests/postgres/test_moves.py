@@ -26,7 +26,7 @@ from tests.ops.moved import (
 from webapp.ops.errors import OpsError
 from webapp.ops.moves.places import as_default, opened
 from webapp.ops.new_database import create
-from webapp.settings import env
+from webapp.settings import databases
 
 pytestmark = [pytest.mark.django_db, needs_postgres]
 
@@ -43,7 +43,7 @@ def server() -> Iterator[dict[str, Any]]:
     """An empty database, to which nothing else is connected."""
     with new_database() as (url, connection):
         connection.close()
-        yield env.database_at(url)
+        yield databases.database_at(url)
 
 
 def test_there_and_back_all_rows_are_the_same(
@@ -62,7 +62,7 @@ def test_there_and_back_all_rows_are_the_same(
         assert User.objects.get(username="viewer").date_joined == MICROSECONDS
         assert User.objects.get(username="viewer").is_active is False
     assert state_of_log(server) == log
-    back = env.database_at(f"sqlite://{tmp_path / 'back.sqlite3'}")
+    back = databases.database_at(f"sqlite://{tmp_path / 'back.sqlite3'}")
     installation.database = server
     assert installation.move(back).audit.holds
     assert checksums(back) == before
@@ -89,7 +89,7 @@ def test_the_command_of_the_guide_moves_to_postgresql(installation: Installation
             TRAINYARD_SECRET_KEY_FILE=str(settings.TRAINYARD_SECRET_KEY_FILE),
         )
         assert "are the same in both databases" in done.stdout, done.stderr
-        assert checksums(env.database_at(url)) == checksums(installation.database)
+        assert checksums(databases.database_at(url)) == checksums(installation.database)
 
 
 def test_indexes_and_foreign_keys_are_those_of_a_new_database(
@@ -97,7 +97,7 @@ def test_indexes_and_foreign_keys_are_those_of_a_new_database(
 ) -> None:
     with new_database() as (url, connection):
         connection.close()
-        new = env.database_at(url)
+        new = databases.database_at(url)
         with opened(new) as wrapper, as_default(wrapper):
             create()
         installation.move(server)
@@ -118,7 +118,7 @@ def test_a_source_to_which_others_are_connected_is_refused(
 ) -> None:
     installation.move(server)
     installation.database = server
-    back = env.database_at(f"sqlite://{tmp_path / 'back.sqlite3'}")
+    back = databases.database_at(f"sqlite://{tmp_path / 'back.sqlite3'}")
     with opened(server) as web_server:
         web_server.ensure_connection()
         with pytest.raises(OpsError, match="a connection of trainyard from this machine"):
@@ -149,7 +149,7 @@ def test_a_killed_move_is_refused_or_whole_and_is_repeated(installation: Install
             while True:
                 url, connection = ends.enter_context(new_database())
                 connection.close()
-                yield env.database_at(url)
+                yield databases.database_at(url)
 
         move_killed_at_steps(installation, targets())
 
@@ -160,7 +160,7 @@ def test_a_database_of_another_encoding_is_refused(installation: Installation) -
             "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
         )
         try:
-            target = env.database_at(url) | {"NAME": "latin"}
+            target = databases.database_at(url) | {"NAME": "latin"}
             with pytest.raises(OpsError, match="encoding LATIN1"):
                 installation.move(target)
         finally:

@@ -18,7 +18,7 @@ from tests.people import People, browser_of
 from tests.web.searches import searching
 from tests.web.test_stranger import PLAIN, ROUTES, Yard, address, body_of, make_yard
 from webapp.api.site import api
-from webapp.settings.env import OWN_PLACES
+from webapp.settings.public_address import OWN_PLACES
 
 PREFIX = "/trainyard"
 POINTERS = re.compile(r"data-(within|toggle|goto|owns|section-of)|id|for|name|value")

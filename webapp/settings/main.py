@@ -10,26 +10,26 @@ from jobs import program
 from jobs.logs.lines import logging_settings
 from jobs.spec.data.file_limits import DEFAULT_LIMITS
 from transport.admission import LOOPBACK
-from webapp.settings import env
+from webapp.settings import databases, env, places, public_address
 
 env.settle_variables()
 BASE_DIR = program.ROOT
-HOME = env.home()
-TRAINYARD_SECRET_KEYS = env.secret_keys(HOME)
+HOME = places.home()
+TRAINYARD_SECRET_KEYS = places.secret_keys(HOME)
 SECRET_KEY = TRAINYARD_SECRET_KEYS.present
 SECRET_KEY_FALLBACKS = TRAINYARD_SECRET_KEYS.verifying()
 # Workers on other machines have none: they cannot sign sessions, tokens or rows of the audit log.
-TRAINYARD_SECRET_KEY_FILE = env.secret_key_file(HOME)
+TRAINYARD_SECRET_KEY_FILE = places.secret_key_file(HOME)
 TRAINYARD_HAS_KEY = bool(SECRET_KEY)
 DEBUG = env.flag("TRAINYARD_DEBUG")
-PUBLIC_URL = env.public_url()
+PUBLIC_URL = public_address.public_url()
 # The path of the public address, such as /trainyard: every address that the dashboard writes begins with it.
 PUBLIC_PATH = urlsplit(PUBLIC_URL).path
 FORCE_SCRIPT_NAME = PUBLIC_PATH or None
-TRAINYARD_DEMO = env.demo(PUBLIC_URL)
+TRAINYARD_DEMO = public_address.demo(PUBLIC_URL)
 # With a public address of https://, cookies, redirects and HSTS require TLS.
 SECURE = PUBLIC_URL.startswith("https://")
-ALLOWED_HOSTS = env.allowed_hosts(PUBLIC_URL)
+ALLOWED_HOSTS = public_address.allowed_hosts(PUBLIC_URL)
 
 INSTALLED_APPS = [
     "webapp.apps.AdminConfig",
@@ -98,7 +98,7 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": env.database(HOME)}
+DATABASES = {"default": databases.database(HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- People ---------------------------------------------------------------------------------------
@@ -213,8 +213,8 @@ TRAINYARD_ACCESS_LOG = env.share("TRAINYARD_ACCESS_LOG", 1.0 if SECURE else 0.0)
 
 TRAINYARD_HOME = HOME
 TRAINYARD_PUBLIC_URL = PUBLIC_URL
-TRAINYARD_REDIS_URL = env.redis_url(HOME)
-TRAINYARD_ARTIFACTS = env.artifacts(HOME)
+TRAINYARD_REDIS_URL = places.redis_url(HOME)
+TRAINYARD_ARTIFACTS = places.artifacts(HOME)
 # Of copies of files in object storage, and of checkpoints of finished jobs, on each machine.
 TRAINYARD_ARTIFACT_CACHE_BYTES = env.whole_number(
     "TRAINYARD_ARTIFACT_CACHE_BYTES", 20 * 2**30, of="bytes", least=0
@@ -227,7 +227,7 @@ if "://" not in TRAINYARD_ARTIFACTS:
     _OWN_FILES.append(Path(TRAINYARD_ARTIFACTS))
 if str(DATABASES["default"]["ENGINE"]).endswith("sqlite3"):
     _OWN_FILES.append(Path(str(DATABASES["default"]["NAME"])))
-TRAINYARD_DATA_ROOTS = env.data_roots(_OWN_FILES)
+TRAINYARD_DATA_ROOTS = places.data_roots(_OWN_FILES)
 # Of an upload in parts, whose bytes are written to their place at once.
 TRAINYARD_MAX_RESUMABLE_BYTES = env.whole_number("TRAINYARD_MAX_RESUMABLE_BYTES", 20 * 2**30, of="bytes")
 # Workers read this variable too. 0 uses the disk to its end.

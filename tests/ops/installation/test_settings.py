@@ -13,7 +13,7 @@ from django.urls import URLResolver, get_resolver
 from pytest_django import Settings
 
 from transport.admission import LOOPBACK
-from webapp.settings import env
+from webapp.settings import env, public_address
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -85,7 +85,7 @@ def test_invalid_values_stop_the_start_with_a_message(tmp_path: Path, name: str,
 )
 def test_a_public_address_may_have_a_port_and_a_path(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("TRAINYARD_PUBLIC_URL", f"{address}/")
-    assert env.public_url() == address
+    assert public_address.public_url() == address
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_another_public_address_is_refused_with_its_name(
 ) -> None:
     monkeypatch.setenv("TRAINYARD_PUBLIC_URL", address)
     with pytest.raises(ImproperlyConfigured, match="TRAINYARD_PUBLIC_URL="):
-        env.public_url()
+        public_address.public_url()
 
 
 def test_the_places_that_a_public_path_may_not_begin_with_are_those_of_the_pages() -> None:
     own = {"static", "ws", *(route.lstrip("^").split("/")[0] for route in all_routes())} - {""}
-    assert own == env.OWN_PLACES
+    assert own == public_address.OWN_PLACES
 
 
 def all_routes() -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.ops.killed_moves import move_killed_at_steps
 from tests.ops.moved import Installation
-from webapp.settings import env
+from webapp.settings import databases
 
 pytestmark = [
     pytest.mark.django_db,
@@ -24,7 +24,7 @@ def test_a_killed_move_is_refused_or_whole_and_is_repeated(tmp_path: Path, migra
     def targets() -> Iterator[dict[str, Any]]:
         number = 0
         while True:
-            yield env.database_at(f"sqlite://{tmp_path / f'{number}.sqlite3'}")
+            yield databases.database_at(f"sqlite://{tmp_path / f'{number}.sqlite3'}")
             number += 1
 
     move_killed_at_steps(Installation(tmp_path / "home", migrated), targets())

@@ -12,7 +12,7 @@ from jobs.queries.storage.artifacts import stored_digests
 from webapp.ops import backup
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
-from webapp.settings import env
+from webapp.settings import places
 
 
 class Command(BaseCommand):
@@ -55,7 +55,7 @@ class Command(BaseCommand):
             artifacts,
             file,
             audit=_anchor(),
-            secret_key=env.secret_key_file(home.root),
+            secret_key=places.secret_key_file(home.root),
             expected=_stored_digests(),
         )
         self.stdout.write(f"{file}: {written.bytes / 2**20:.1f} MiB, {written.files} files, read back.")

@@ -10,7 +10,7 @@ from jobs import program
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.moves.move import Move, move_database
-from webapp.settings import env
+from webapp.settings import databases
 
 
 class Command(BaseCommand):
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         # This process would otherwise be one that uses the database.
         connection.close()
         try:
-            target = env.database_at(url)
+            target = databases.database_at(url)
             done = move_database(
                 Home(settings.TRAINYARD_HOME), settings.DATABASES["default"], target, self.stdout.write
             )

@@ -16,7 +16,7 @@ from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.parts import management_argv
 from webapp.ops.restore import restore
-from webapp.settings import env
+from webapp.settings import places
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
     def handle(self, *, file: Path, force: bool, **_: object) -> None:
         home = Home(settings.TRAINYARD_HOME)
         artifacts = local_artifacts(settings.TRAINYARD_ARTIFACTS)
-        key = env.secret_key_file(home.root)
+        key = places.secret_key_file(home.root)
         try:
             count = restore(home, settings.DATABASES["default"], artifacts, file, force=force, secret_key=key)
         except OpsError as error:
