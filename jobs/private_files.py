@@ -39,10 +39,14 @@ def make_home_private(root: Path) -> None:
         NotPrivate: the home belongs to another user, or has content that is not Trainyard's.
     """
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _require_not_for_all(root)
     _require_home(root)
     make_folder_private(root)
+    entries = list(os.scandir(root))
+    if OF_A_HOME.isdisjoint(entry.name for entry in entries):
+        return  # the files of a folder that is only about to become a home belong to somebody else
     # No deeper: other users cannot enter the folders.
-    for entry in os.scandir(root):
+    for entry in entries:
         if _close(Path(entry.path)):
             log.warning("Other users had permissions for %s: they were removed", entry.path)
 

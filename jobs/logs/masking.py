@@ -20,7 +20,7 @@ _PATTERNS = (
     # Parameters of addresses, among them the signatures of object storage, and options of drivers.
     re.compile(
         r"(?P<kept>\b(?:password|passwd|token|secret|api_?key|access_key|signature|x-amz-signature"
-        r"|x-amz-credential|x-amz-security-token)=)[^\s&\"'•]+",
+        r"|x-amz-credential|x-amz-security-token)=)[^\s&\"']+",
         re.IGNORECASE,
     ),
 )

@@ -182,8 +182,9 @@ class TestTokens:
 class TestCommands:
     def test_adduser_prints_a_link_that_works(self, db: None, capsys: pytest.CaptureFixture[str]) -> None:
         call_command("adduser", "ada", "--admin")
-        link = capsys.readouterr().out.strip()
-        user = actions.use_login_link(link.rsplit("/", 1)[1]).user
+        printed = capsys.readouterr()
+        assert "The address of the dashboard is not known" in printed.err
+        user = actions.use_login_link(printed.out.strip().rsplit("/", 1)[1]).user
         assert user.username == "ada"
         assert user.is_superuser
 

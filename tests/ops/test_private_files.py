@@ -62,6 +62,7 @@ def test_a_home_that_others_can_read_is_closed_at_the_start(
     [
         (0o1777, (), "is a folder for all users: name a folder of its own below it"),
         (0o1777, ("secret.key",), "is a folder for all users"),
+        (0o1777, ("notes.txt",), "is a folder for all users"),
         (0o755, ("notes.txt",), "no home of Trainyard: it has other content, such as 'notes.txt'"),
     ],
 )
@@ -82,6 +83,18 @@ def test_a_folder_that_is_not_of_this_installation_alone_is_left_open_and_refuse
         places.home()
     assert mode(home) == mode_of_home
     assert {path.name for path in home.iterdir()} == set(names)
+
+
+def test_files_that_were_in_a_folder_before_it_became_a_home_keep_their_permissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "run.sh").write_text("")
+    (home / "run.sh").chmod(0o755)
+    monkeypatch.setenv("TRAINYARD_HOME", str(home))
+    places.home()
+    assert mode(home / "run.sh") == 0o755
 
 
 def test_every_process_with_the_settings_creates_private_files(open_home: Path) -> None:
@@ -204,6 +217,7 @@ def test_files_that_root_provides_are_accepted(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_folder_that_runners_enter_stays_open_to_them_and_to_nobody_else(tmp_path: Path) -> None:
+    (tmp_path / "secret.key").write_text("")
     folder = tmp_path / "compile-cache"
     folder.mkdir()
     acl.grant(folder, acl.user(60600), acl.SEARCH)

@@ -29,6 +29,7 @@ FORCE_SCRIPT_NAME = PUBLIC_PATH or None
 TRAINYARD_DEMO = public_address.demo(PUBLIC_URL)
 # With a public address of https://, cookies, redirects and HSTS require TLS.
 SECURE = PUBLIC_URL.startswith("https://")
+public_address.check_serving_url()
 ALLOWED_HOSTS = public_address.allowed_hosts(PUBLIC_URL)
 
 INSTALLED_APPS = [

@@ -6,9 +6,11 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from jobs.logs.masking import mask
 from webapp.settings.env import flag, words
 
 PATH_OF_PUBLIC_URL = re.compile(r"(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+HOST = re.compile(r"\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]")
 OWN_PLACES = frozenset(
     (
         *("account", "accounts", "admin", "api", "approvals", "audit", "code", "datasets"),
@@ -57,6 +59,20 @@ def demo(public: str) -> bool:
     return is_demo
 
 
+def check_serving_url() -> None:
+    """Refuse an address of the prediction server that no request could be sent to."""
+    url = os.environ.get("TRAINYARD_SERVING_URL", "")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if url and not is_address:
+        raise ImproperlyConfigured(
+            f"TRAINYARD_SERVING_URL={mask(url)!r}: give http://host:port or https://host, also with a path"
+        )
+
+
 def allowed_hosts(public: str) -> list[str]:
     """Return the allowed host names: loopback, the public address, `TRAINYARD_ALLOWED_HOSTS`."""
     hosts = words("TRAINYARD_ALLOWED_HOSTS")
@@ -64,6 +80,11 @@ def allowed_hosts(public: str) -> list[str]:
     if "*" in hosts:
         raise ImproperlyConfigured(
             "TRAINYARD_ALLOWED_HOSTS=* would allow requests under any host name; list the hosts"
+        )
+    if wrong := [host for host in hosts if HOST.fullmatch(host) is None]:
+        raise ImproperlyConfigured(
+            f"TRAINYARD_ALLOWED_HOSTS: {wrong[0]!r} is no name of a host; give names such as yard.example, "
+            ".yard.example for all below it, 10.0.0.7 or [::1], without http:// and ports"
         )
     name = urlsplit(public).hostname
     return ["localhost", "127.0.0.1", "[::1]", *([name] if name else []), *hosts]

@@ -58,6 +58,7 @@ NOT_REFERRING: dict[str, str] = {
     "Execution.metrics": "numbers",
     "Experiment.tags": "words",
     "Job.error": "a message",
+    "Job.labels": "names and values",
     "Job.progress": "numbers",
     "Job.sandbox_json": "a level",
     "Job.warnings": "messages",
@@ -80,6 +81,7 @@ NOT_REFERRING: dict[str, str] = {
     "WaitingAuditEvent.detail": "a record that does not need the files",
     "Worker.devices": "devices",
     "Worker.info": "versions",
+    "Worker.labels": "names and values",
 }
 """Other JSON columns, with the reason why a digest in them keeps nothing."""
 

@@ -254,6 +254,7 @@ EFFECTS: dict[str, Effect] = {
     "/after/register/what": Effect(rows.versions, ["best", "quantized"], REGISTER),
     "/resources/pool": Effect(rows.placement, "large"),
     "/resources/slots": Effect(rows.placement, 2),
+    "/resources/labels": Effect(rows.placement, {"gpu": "h200"}),
     "/resources/priority": Effect(rows.placement, 90),
     "/resources/max_restarts": Effect(rows.restarts, 0),
     "/resources/memory_gib": Effect(probes.cap, 3.0),

@@ -128,7 +128,7 @@ def test_a_worker_that_reports_no_memory_for_rows_has_the_default(
     Worker.objects.update(info={"row_memory_bytes": 2 * ROW_MEMORY})
     assert workers.row_memory_of_pool(RESOURCES) == 2 * ROW_MEMORY
     earlier = Worker.objects.get()
-    earlier.pk, earlier.info = None, {}
+    earlier.pk, earlier.name, earlier.info = None, "earlier", {}
     earlier.save(force_insert=True)
     assert workers.row_memory_of_pool(RESOURCES) == ROW_MEMORY
 

@@ -114,6 +114,25 @@ def test_another_public_address_is_refused_with_its_name(
         public_address.public_url()
 
 
+@pytest.mark.parametrize("address", ["predictions", "ftp://host", "http://", "http://host:port"])
+def test_an_address_of_predictions_that_cannot_be_asked_is_refused(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("TRAINYARD_SERVING_URL", address)
+    with pytest.raises(ImproperlyConfigured, match="TRAINYARD_SERVING_URL="):
+        public_address.check_serving_url()
+
+
+def test_names_of_hosts_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = "web, yard.example, .yard.example, 10.0.0.7, [::1], my_host-2"
+    monkeypatch.setenv("TRAINYARD_ALLOWED_HOSTS", good)
+    assert public_address.allowed_hosts("")[3:] == good.split(", ")
+    for wrong in ("http://a", "b/c", "a:8000", "a b", "-"):
+        monkeypatch.setenv("TRAINYARD_ALLOWED_HOSTS", f"web,{wrong}")
+        with pytest.raises(ImproperlyConfigured, match="is no name of a host"):
+            public_address.allowed_hosts("")
+
+
 def test_the_places_that_a_public_path_may_not_begin_with_are_those_of_the_pages() -> None:
     own = {"static", "ws", *(route.lstrip("^").split("/")[0] for route in all_routes())} - {""}
     assert own == public_address.OWN_PLACES

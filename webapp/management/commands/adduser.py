@@ -10,6 +10,8 @@ from webapp.accounts.reset import reset_login
 from webapp.management.installation_command import InstallationCommand
 from webapp.ops.home import Home
 
+DEFAULT = "http://127.0.0.1:8000"
+
 
 class Command(InstallationCommand):
     help = "Create a user if there is none of that name, and print a one-time login link."
@@ -36,14 +38,19 @@ class Command(InstallationCommand):
             link = people.create_login_link(person, by=None)
         except TrainyardError as error:
             raise CommandError(error.message) from error
-        self.stdout.write(f"{address()}{link}")
+        if (known := address()) is None:
+            self.stderr.write(
+                f"The address of the dashboard is not known, so the link begins with {DEFAULT}: replace this "
+                "if it listens elsewhere, or set TRAINYARD_PUBLIC_URL."
+            )
+        self.stdout.write(f"{known or DEFAULT}{link}")
 
 
-def address() -> str:
+def address() -> str | None:
     """Return the dashboard's URL: the public one, or the one that a running `up` has written."""
     if settings.TRAINYARD_PUBLIC_URL:
         return str(settings.TRAINYARD_PUBLIC_URL)
     try:
         return str(json.loads(Home(settings.TRAINYARD_HOME).urls_file.read_text())["web"])
     except (OSError, ValueError, KeyError):
-        return "http://127.0.0.1:8000"
+        return None

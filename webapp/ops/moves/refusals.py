@@ -82,7 +82,8 @@ def require_empty(connection: BaseDatabaseWrapper) -> None:
     if names:
         raise OpsError(
             f"The target {connection.settings_dict['NAME']} is not empty: it has {len(names)} tables, such "
-            f"as {min(names)}. Nothing was changed. Give the address of an empty database."
+            f"as {min(names)}. Nothing was changed. Give the address of an empty database"
+            + (", or rename that file first." if connection.vendor == "sqlite" else ".")
         )
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

@@ -43,8 +43,19 @@ class ReleaseVerifier:
 
     @classmethod
     def from_file(cls, path: Path) -> "ReleaseVerifier":
-        """Read a file of public keys. See `from_text`."""
-        return cls(public_keys_in(path.read_bytes()), path)
+        """Read a file of public keys. See `from_text`.
+
+        Raises:
+            ValueError: there is no such file, or no public key in it.
+        """
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError as error:
+            raise ValueError(
+                f"there is no file {path} with the key of releases: copy release.pub from the home of "
+                "the dashboard, which makes it at its first start (up, or web --migrate)"
+            ) from error
+        return cls(public_keys_in(content), path)
 
     @property
     def key_id(self) -> str:

@@ -6,7 +6,7 @@
 /** A point at its place on the x axis, which is its x or the time of training. @typedef {{ x: number, at: number, value: number | null }} Spot */
 
 /**
- * A series of the answer of `/metrics`.
+ * A series of the answer about metrics.
  * @typedef {{
  *   name: string, job: number, trial: number | null, execution: number | null, x: string,
  *   points: [x: number, value: number | null, low: number | null, high: number | null, time: number][],
