@@ -61,9 +61,10 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
     """
     try:
         compatibility.require(migrates=True)
+        _refuse(own_installation.problem_before_migration())
         migrate(home, report)
-        if (sentence := own_installation.problem(signs=True)) is not None:
-            raise OpsError(sentence)
+        # Again: only now it has an identity in any case.
+        _refuse(own_installation.problem(signs=True))
         record_program()
         _settle_owner(report)
         static_files.build()
@@ -74,6 +75,11 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         raise OpsError(str(error)) from error
     finally:
         connection.close()
+
+
+def _refuse(sentence: str | None) -> None:
+    if sentence is not None:
+        raise OpsError(sentence)
 
 
 def _ensure_release_key(report: Callable[[str], None]) -> None:
