@@ -331,6 +331,40 @@ def test_a_web_server_that_started_without_a_database_compares_itself_when_there
     assert re.search(REFUSAL, watch.problem or "")
 
 
+def test_a_web_server_whose_home_is_away_goes_on_comparing_and_logs_that_now_and_then(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    answers = [PermissionError(13, "denied", "installation.id"), OSError("stale handle"), ValueError("bad")]
+    follow = Mock(side_effect=[*answers, None])
+    monkeypatch.setattr(own_installation, "follow_key", follow)
+    (stranger / own_installation.IDENTITY_FILE).unlink()
+    problems = iter([None] * 5)
+    monkeypatch.setattr(compatibility, "problem", lambda: next(problems, "another version"))
+    ends: list[str | None] = []
+    watch = VersionWatch(lambda: ends.append(watch.problem), pause=0.0)
+    watch.run()
+    assert ends == ["another version"]
+    assert follow.call_count == 4
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+    assert "denied: 'installation.id'" in caplog.text
+
+
+def test_a_web_server_that_cannot_read_its_installation_id_compares_itself_later(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    file = stranger / own_installation.IDENTITY_FILE
+    text = file.read_text()
+    file.write_bytes(b"\xff")
+    watch = VersionWatch(lambda: None)
+    watch.compare()
+    assert watch.problem is None
+    file.write_text(text)
+    watch.compare()
+    assert re.search(REFUSAL, watch.problem or "")
+
+
 def test_version_names_program_schema_and_store(
     tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
