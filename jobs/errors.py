@@ -72,6 +72,12 @@ class DiskFull(TrainyardError):
     code, status = "disk_full", 507
 
 
+class StoreUnavailable(TrainyardError, OSError):
+    """The artifact store does not answer, or what it sends is not the file."""
+
+    code, status = "store_unavailable", 503
+
+
 class ForeignInstallation(TrainyardError):
     """A part belongs to another installation than its database, and must not start."""
 
