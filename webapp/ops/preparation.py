@@ -56,8 +56,8 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         Lines for the operator's terminal only: the first administrator's login link on a new home.
 
     Raises:
-        OpsError: the database is newer than this program, a restore was interrupted, or the home belongs to
-            another installation than the database.
+        OpsError: the database is newer than this program, or older and cannot be copied; a restore was
+            interrupted; or the home belongs to another installation than the database.
     """
     try:
         compatibility.require(migrates=True)
@@ -152,7 +152,12 @@ def migrate(home: Home, report: Callable[[str], None]) -> None:
     if not plan:
         return
     if applied := executor.loader.applied_migrations:
-        copied = upgrade_copies.make(home, connection.settings_dict, applied)
+        copied = upgrade_copies.make(
+            home,
+            connection.settings_dict,
+            applied,
+            may_go_without=settings.TRAINYARD_UPGRADE_WITHOUT_COPY,
+        )
         report(f"The database is older than this program; {copied}.")
     report(f"Migrating the database ({len(plan)} to apply).")
     call_command("migrate", verbosity=0, interactive=False)
