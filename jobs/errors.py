@@ -73,9 +73,15 @@ class DiskFull(TrainyardError):
 
 
 class StoreUnavailable(TrainyardError, OSError):
-    """The artifact store does not answer, or what it sends is not the file."""
+    """The artifact store does not answer, or sends another content than the one it stored."""
 
     code, status = "store_unavailable", 503
+
+
+class DatabaseReplaced(TrainyardError):
+    """The database is being restored or moved, and no part may start."""
+
+    code, status = "database_replaced", 503
 
 
 class ForeignInstallation(TrainyardError):

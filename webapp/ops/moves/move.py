@@ -17,6 +17,7 @@ from jobs.queries.audit import audit_verification
 from jobs.queries.audit.audit_verification import Verification
 from jobs.unfinished_move import TABLE
 from webapp.ops import new_database
+from webapp.ops.database import live_parts
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
@@ -69,8 +70,12 @@ def move_database(home: Home, source: Mapping[str, Any], target: Mapping[str, An
     lock = HomeLock(home.lock_file)
     lock.acquire()
     try:
-        with opened(source) as origin, opened(target) as destination:
-            return _move(home, origin, destination, report)
+        with (
+            live_parts.exclusive(source, home.root),
+            opened(source) as origin,
+            opened(target) as destination,
+        ):
+            return _move(origin, destination, report)
     except compatibility.Incompatible as error:
         raise OpsError(str(error)) from error
     except (DatabaseError, InterfaceError) as error:
@@ -87,10 +92,10 @@ def _reason(error: Exception, target: Mapping[str, Any]) -> str:
     return f"The database cannot be moved to {target['NAME']}: {message}"
 
 
-def _move(home: Home, origin: BaseDatabaseWrapper, destination: BaseDatabaseWrapper, report: Report) -> Move:
+def _move(origin: BaseDatabaseWrapper, destination: BaseDatabaseWrapper, report: Report) -> Move:
     with as_default(origin):
         compatibility.require()
-        require_no_parts(origin, home)
+        require_no_parts(origin)
         require_empty(destination)
         _require_valid_log(audit_verification.verify_chain(), "before the move")
         with transaction.atomic():
