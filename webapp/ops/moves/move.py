@@ -28,6 +28,8 @@ from webapp.ops.moves.refusals import require_empty, require_no_parts
 from webapp.ops.moves.tables import Checksum, Row, Table, all_tables
 
 type Report = Callable[[str], None]
+MARK_SECONDS = 5
+"""How long a move waits for the end of another one with the same target."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,8 @@ def move_database(home: Home, source: Mapping[str, Any], target: Mapping[str, An
 
 def _reason(error: Exception, target: Mapping[str, Any]) -> str:
     message = str(error).strip()
-    # SQLite's begin, and PostgreSQL's NOWAIT.
-    if "locked" in message or "could not obtain lock" in message:
+    # SQLite's begin, and PostgreSQL's NOWAIT and time limit.
+    if any(words in message for words in ("locked", "could not obtain lock", "lock timeout")):
         return f"The database is in use ({message}). Stop all parts on all machines first. Nothing was moved."
     return f"The database cannot be moved to {target['NAME']}: {message}"
 
@@ -164,7 +166,10 @@ def _take_mark(destination: BaseDatabaseWrapper) -> None:
     """Lock the mark, so that two moves do not fill one target."""
     if destination.vendor == "postgresql":
         with destination.cursor() as cursor:
-            cursor.execute(f"LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE NOWAIT")
+            # The server ends the session of a move that was killed a moment later.
+            cursor.execute(f"SET LOCAL lock_timeout = '{MARK_SECONDS}s'")
+            cursor.execute(f"LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE")
+            cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
 
 
 def _copy(
