@@ -72,6 +72,18 @@ class DiskFull(TrainyardError):
     code, status = "disk_full", 507
 
 
+class StoreUnavailable(TrainyardError, OSError):
+    """The artifact store does not answer, or sends another content than the one it stored."""
+
+    code, status = "store_unavailable", 503
+
+
+class DatabaseReplaced(TrainyardError):
+    """The database is being restored or moved, and no part may start."""
+
+    code, status = "database_replaced", 503
+
+
 class ForeignInstallation(TrainyardError):
     """A part belongs to another installation than its database, and must not start."""
 

@@ -21,6 +21,7 @@ PREFIX = "TRAINYARD_"
 OPERATOR: Mapping[str, str] = {
     "TRAINYARD_HOME": "every part",
     "TRAINYARD_DATABASE_URL": "every part",
+    "TRAINYARD_UPGRADE_WITHOUT_COPY": "up, web",
     "TRAINYARD_REDIS_URL": "every part",
     "TRAINYARD_BROKER": "up",
     "TRAINYARD_ARTIFACTS": "every part",

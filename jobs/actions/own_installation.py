@@ -70,6 +70,17 @@ def problem(*, signs: bool) -> str | None:
     return next((refusal for refusal in refusals if refusal is not None), None)
 
 
+def problem_before_migration() -> str | None:
+    """Return why the home or the secret key are not those of a database that may have an older schema.
+
+    Nothing is written. A database without an identity passes: it is new, or older than identities.
+    """
+    if _has_its_database():
+        return None
+    home = _foreign_home(ownership.older_identity())
+    return home or _foreign_key(compatibility.recorded("key"), signs=True)
+
+
 def ensured_row() -> InstallationSettings:
     """Return the database's record, with an identity: the first part that starts makes it."""
     identity, is_copy = ownership.identity()
@@ -112,14 +123,18 @@ def adopt_key() -> None:
 def _check_home(part: Part) -> str | None:
     if _has_its_database():
         return None
+    create_once(Path(settings.TRAINYARD_HOME) / IDENTITY_FILE, part.row.identity.encode())
+    return _foreign_home(part.row.identity)
+
+
+def _foreign_home(identity: str) -> str | None:
+    """Return why the home is not that of the database with this identity; None if one of them has none."""
     file = Path(settings.TRAINYARD_HOME) / IDENTITY_FILE
-    create_once(file, part.row.identity.encode())
-    identity = file.read_text().strip()
-    if identity == part.row.identity:
+    if not identity or not file.exists() or (own := file.read_text().strip()) == identity:
         return None
     return (
-        f"The home {file.parent} belongs to installation {identity[:8]}, but the database to installation "
-        f"{part.row.identity[:8]}: correct TRAINYARD_HOME or TRAINYARD_DATABASE_URL, or remove {file} if "
+        f"The home {file.parent} belongs to installation {own[:8]}, but the database to installation "
+        f"{identity[:8]}: correct TRAINYARD_HOME or TRAINYARD_DATABASE_URL, or remove {file} if "
         "this home is to be used with the database from now on."
     )
 
@@ -127,24 +142,29 @@ def _check_home(part: Part) -> str | None:
 def _check_key(part: Part) -> str | None:
     if not audit_chain.has_key():
         return None
-    own = audit_chain.key_id()
     if part.signs and not part.row.key:
-        InstallationSettings.objects.filter(pk=KEY, key="").update(key=own)
+        InstallationSettings.objects.filter(pk=KEY, key="").update(key=audit_chain.key_id())
         part.row.refresh_from_db()
-    if part.row.key in ("", own) or key_ring.adopt(part.row.key):
-        return None
-    if _has_its_database():
-        # The home lost its key, and a new one was made. The audit log shows it, and the installation runs.
-        if part.signs:
-            log.warning("the secret key of this home was replaced: users must log in again")
-            adopt_key()
+    if (sentence := _foreign_key(part.row.key, signs=part.signs)) is None or not _has_its_database():
+        return sentence
+    # The home lost its key, and a new one was made. The audit log shows it, and the installation runs.
+    if part.signs:
+        log.warning("the secret key of this home was replaced: users must log in again")
+        adopt_key()
+    return None
+
+
+def _foreign_key(key: str, *, signs: bool) -> str | None:
+    """Return why this process's secret key is not the one with this name; None if one of them is missing."""
+    if not audit_chain.has_key() or key in ("", own := audit_chain.key_id()) or key_ring.adopt(key):
         return None
     file = settings.TRAINYARD_SECRET_KEY_FILE
-    difference = f"The secret key in {file} is {own[:8]}, but that of the database's installation is "
-    if not part.signs:
-        return f"{difference}{part.row.key[:8]}: remove the file, since a worker needs no key."
+    own, key = own[:8], key[:8]
+    difference = f"The secret key in {file} is {own}, but that of the database's installation is {key}"
+    if not signs:
+        return f"{difference}: remove the file, since a worker needs no key."
     return (
-        f"{difference}{part.row.key[:8]}: copy the file from the machine on which the dashboard runs, or, if "
+        f"{difference}: copy the file from the machine on which the dashboard runs, or, if "
         f"that key is lost, accept the present one by `{program.command_line('audit seal --reason "…"')}`."
     )
 

@@ -4,6 +4,7 @@ import os
 import resource
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import django
 
@@ -19,9 +20,17 @@ def main(arguments: Sequence[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     django.setup()
     # These modules import models, which need `django.setup()` first.
+    from django.conf import settings
+
+    from jobs import database_use
     from jobs.actions.data.fetch_attempts import Claimed
+    from jobs.errors import DatabaseReplaced
     from jobs.fetching.download import run
 
+    try:
+        database_use.share(settings.DATABASES["default"], Path(settings.TRAINYARD_HOME))
+    except DatabaseReplaced as error:
+        sys.exit(error.message)
     fetch, fence = arguments
     run(Claimed(int(fetch), int(fence)))
 

@@ -119,16 +119,21 @@ def _numbers(release: re.Match[str] | None) -> tuple[int, ...]:
 
 def recorded_program() -> str:
     """Return the version of the program that prepared the database; empty if that is unknown."""
+    return recorded("program")
+
+
+def recorded(field: str) -> str:
+    """Return a text of the installation's row; empty if the database lacks the row or the column."""
     table = InstallationSettings._meta.db_table
     with connection.cursor() as cursor:
-        # An older database has no such column, and a failed query would end a transaction of PostgreSQL.
+        # A failed query would end a transaction of PostgreSQL.
         if table not in connection.introspection.table_names(cursor):
             return ""
         columns = connection.introspection.get_table_description(cursor, table)
-    if "program" not in {column.name for column in columns}:
+    if field not in {column.name for column in columns}:
         return ""
-    row = InstallationSettings.objects.filter(pk=KEY).values_list("program", flat=True).first()
-    return row or ""
+    row = InstallationSettings.objects.filter(pk=KEY).values_list(field, flat=True).first()
+    return str(row or "")
 
 
 def schema_difference() -> SchemaDifference:

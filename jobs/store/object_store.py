@@ -8,7 +8,7 @@ from pathlib import Path
 
 import fsspec
 
-from jobs.errors import NotFound, NotOwned
+from jobs.errors import NotFound, NotOwned, StoreUnavailable
 from jobs.store import cached_copies
 from jobs.store.base import (
     OWNER,
@@ -18,6 +18,7 @@ from jobs.store.base import (
     StoreEntry,
     is_digest,
     require_digest,
+    sha256_of,
 )
 from jobs.store.checkpoint_copies import CheckpointCopies
 from jobs.store.local import LocalStore
@@ -25,6 +26,7 @@ from jobs.store.permission import Permission, always_permitted
 from jobs.store.uploading import move, upload, written_at
 
 EVICTION_SECONDS = 60.0
+DOWNLOADS = 2
 REFRESH = 12 * 3600.0
 """An object that is older is uploaded again by `put`, which renews its time: it is in use."""
 
@@ -99,7 +101,12 @@ class ObjectStore:
         return stored
 
     def path(self, digest: str) -> Path:
-        """Return the cached file; download it first if necessary."""
+        """Return the cached file; download it first if necessary.
+
+        Raises:
+            NotFound: the store has no such file.
+            StoreUnavailable: the download is cut or damaged, also when it is repeated.
+        """
         try:
             path = self.local.path(digest)
             # The least recently used copies are evicted.
@@ -112,13 +119,25 @@ class ObjectStore:
                 if not self.fs.exists(self._trashed(digest)):
                     raise NotFound(f"artifact {digest} is not in the store") from None
                 place = self._take_from_trash(digest)
-        with tempfile.TemporaryDirectory(dir=self.local.root, prefix=cached_copies.DOWNLOAD) as folder:
-            target = Path(folder) / digest
-            self.fs.get_file(place, str(target))
-            # `put` computes the digest again, so a damaged download is never served under this digest.
-            self.local.put(target)
+        self._download(digest, place)
         self._limit_cache()
         return self.local.path(digest)
+
+    def _download(self, digest: str, place: str) -> None:
+        """Bring an object into the cache. One with another digest is downloaded once more: it may be cut."""
+        for _ in range(DOWNLOADS):
+            with tempfile.TemporaryDirectory(dir=self.local.root, prefix=cached_copies.DOWNLOAD) as folder:
+                target = Path(folder) / digest
+                self.fs.get_file(place, str(target))
+                received = sha256_of(target)
+                # Any other content would be a file of the cache that nothing asked for.
+                if received.digest == digest:
+                    self.local.put(target)
+                    return
+        raise StoreUnavailable(
+            f"{place} in the artifact store has another content than its name: {received.bytes} bytes with "
+            f"the digest {received.digest[:12]}. It was downloaded {DOWNLOADS} times; look at the store."
+        )
 
     def _limit_cache(self) -> None:
         """Evict copies now and then. Every process that adds copies does it, of web servers and workers."""

@@ -1,16 +1,18 @@
 """A backup is read back before it counts, and names its reasons; keys outside the home are in it."""
 
+import fcntl
 import gzip
 import os
 import sqlite3
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from tests.ops.test_backup import Installation, empty, full
-from webapp.ops import backup
+from webapp.ops import backup, regular_backups
 from webapp.ops.backup_file import BackupWriter
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -119,6 +121,43 @@ def test_two_backups_to_one_file_do_not_mix(full: Installation, tmp_path: Path) 
         with pytest.raises(OpsError, match="Another backup writes"):
             full.back_up(target)
     full.back_up(target)
+
+
+def test_a_backup_that_starts_meanwhile_does_not_take_a_new_folder_for_one_that_was_left(
+    full: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, other = backup._locked, ThreadPoolExecutor(1)
+    copies: list[Future[object]] = []
+
+    def lock_late(folder: Path) -> AbstractContextManager[None]:
+        # The first folder is there, and not locked yet.
+        if not copies and folder.exists():
+            copies.append(other.submit(full.back_up, tmp_path / "second.tar"))
+            wait(copies, timeout=0.3)
+        return lock(folder)
+
+    monkeypatch.setattr(backup, "_locked", lock_late)
+    full.back_up(tmp_path / "first.tar")
+    copies[0].result()
+    assert (tmp_path / "second.tar").exists()
+
+
+def test_a_new_file_that_another_backup_looks_at_is_still_written(
+    full: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "trainyard-20260101T000000Z.tar"
+    lock, locks = fcntl.flock, 0
+
+    def lock_late(file: int, operation: int) -> None:
+        nonlocal locks
+        locks += 1
+        if locks == 1:
+            regular_backups._remove_left(tmp_path)
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    full.back_up(target)
+    assert target.exists()
 
 
 def test_copies_of_the_database_that_a_killed_backup_left_are_removed(

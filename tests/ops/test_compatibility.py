@@ -12,12 +12,13 @@ from django.db import OperationalError, connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
-from jobs import program, scheduler
+from jobs import clock, program, scheduler
 from jobs.actions import own_installation
 from jobs.actions.program import record_program
 from jobs.errors import ForeignInstallation
 from jobs.models import ApiToken, AuditEvent, InstallationSettings, Lease, Reachability
 from jobs.queries import compatibility
+from jobs.queries.storage import ownership
 from tests.people import People
 from webapp import health
 from webapp.ops import preparation, web_server
@@ -247,6 +248,68 @@ def test_a_start_with_the_home_of_another_installation_prepares_nothing(
     assert not (stranger / "artifacts" / ".installation").exists()
 
 
+def drop_columns(*names: str) -> None:
+    """Let the installation's row have an older schema."""
+    with connection.cursor() as cursor:
+        for name in names:
+            cursor.execute(f"ALTER TABLE {InstallationSettings._meta.db_table} DROP COLUMN {name}")
+
+
+class Migrated(Exception):
+    """The database would be migrated now."""
+
+
+@pytest.fixture
+def older(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let the database of an installation have an older schema; return its start."""
+    own_installation.ensured_row()
+    InstallationSettings.objects.update(key="another key")
+    MigrationRecorder(connection).record_unapplied("jobs", compatibility.own_schema())
+    monkeypatch.setattr(preparation, "migrate", Mock(side_effect=Migrated))
+
+    def start(home: Path) -> None:
+        Home(home).create()
+        preparation.prepare(Home(home), "http://web", lambda line: pytest.fail(line))
+
+    return start
+
+
+def test_a_foreign_home_is_refused_before_an_older_database_is_migrated(older: Any, stranger: Path) -> None:
+    # A column of a later version is missing.
+    drop_columns("program")
+    with pytest.raises(OpsError, match=REFUSAL):
+        older(stranger)
+
+
+def test_a_foreign_key_is_refused_before_an_older_database_is_migrated(
+    older: Any, tmp_path: Path, settings: Any
+) -> None:
+    settings.TRAINYARD_HOME = tmp_path
+    drop_columns("program")
+    with pytest.raises(OpsError, match="copy the file from the machine on which the dashboard runs"):
+        older(tmp_path)
+    assert not (tmp_path / own_installation.IDENTITY_FILE).exists()
+
+
+def test_a_restored_database_that_is_older_than_identities_has_one_in_its_lease(
+    older: Any, stranger: Path
+) -> None:
+    drop_columns("identity", "key", "program")
+    Lease.objects.create(name=ownership.RESTORED, holder="e" * 32, until=clock.now())
+    with pytest.raises(OpsError, match=r"belongs to installation ffffffff, but the database to .* eeeeeeee"):
+        older(stranger)
+
+
+def test_a_database_that_is_older_than_identities_is_migrated(older: Any, stranger: Path) -> None:
+    drop_columns("identity", "key", "program")
+    with pytest.raises(Migrated):
+        older(stranger)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE {InstallationSettings._meta.db_table}")
+    with pytest.raises(Migrated):
+        older(stranger)
+
+
 def test_a_web_server_of_another_installation_ends_with_one_sentence(
     stranger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +327,40 @@ def test_a_web_server_that_started_without_a_database_compares_itself_when_there
         patch.setattr(compatibility, "problem", Mock(side_effect=OperationalError("away")))
         watch.compare()
     assert watch.problem is None
+    watch.compare()
+    assert re.search(REFUSAL, watch.problem or "")
+
+
+def test_a_web_server_whose_home_is_away_goes_on_comparing_and_logs_that_now_and_then(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    answers = [PermissionError(13, "denied", "installation.id"), OSError("stale handle"), ValueError("bad")]
+    follow = Mock(side_effect=[*answers, None])
+    monkeypatch.setattr(own_installation, "follow_key", follow)
+    (stranger / own_installation.IDENTITY_FILE).unlink()
+    problems = iter([None] * 5)
+    monkeypatch.setattr(compatibility, "problem", lambda: next(problems, "another version"))
+    ends: list[str | None] = []
+    watch = VersionWatch(lambda: ends.append(watch.problem), pause=0.0)
+    watch.run()
+    assert ends == ["another version"]
+    assert follow.call_count == 4
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+    assert "denied: 'installation.id'" in caplog.text
+
+
+def test_a_web_server_that_cannot_read_its_installation_id_compares_itself_later(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    file = stranger / own_installation.IDENTITY_FILE
+    text = file.read_text()
+    file.write_bytes(b"\xff")
+    watch = VersionWatch(lambda: None)
+    watch.compare()
+    assert watch.problem is None
+    file.write_text(text)
     watch.compare()
     assert re.search(REFUSAL, watch.problem or "")
 

@@ -1,8 +1,6 @@
 """`move-database` copies every row exactly, into an empty database alone, while no part runs."""
 
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from jobs.models import AuditEvent, Lease, User, Worker
 from jobs.queries import compatibility
 from jobs.queries.runs.health import SCHEDULER_LEASE
 from jobs.unfinished_move import TABLE
+from tests.ops.database_users import using
 from tests.ops.moved import (
     DETAILS,
     MICROSECONDS,
@@ -140,18 +139,13 @@ def test_parts_that_run_are_named(installation: Installation, target: dict[str, 
     assert not table_names(target)
 
 
-def test_a_web_server_of_the_home_is_found_among_the_processes(
+def test_a_process_that_uses_the_database_is_named_until_it_is_killed(
     installation: Installation, target: dict[str, Any]
 ) -> None:
-    words = ["-c", "input()", "-m", "webapp.ops.web_server"]
-    with subprocess.Popen(
-        [sys.executable, *words],
-        env={"TRAINYARD_HOME": str(installation.home.root)},
-        stdin=subprocess.PIPE,
-    ) as server:
+    with using(installation.database, Path("/another/home")) as part:
         message = refusal(installation, target)
-        server.kill()
-    assert f"the process {server.pid}" in message
+        part.kill()
+    assert f"the process {part.pid} (-c from pathlib" in message
     installation.move(target)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from webapp.ops.database import upgrade_copies
+from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 
 FORMER, HALF = {("jobs", "0001")}, {("jobs", "0001"), ("jobs", "0002")}
@@ -37,8 +38,8 @@ class Upgraded:
                 found.append(str(connection.execute("SELECT value FROM state").fetchone()[0]))
         return found
 
-    def make(self, applied: set[tuple[str, str]]) -> str:
-        return upgrade_copies.make(self.home, self.database, applied)
+    def make(self, applied: set[tuple[str, str]], *, may_go_without: bool = False) -> str:
+        return upgrade_copies.make(self.home, self.database, applied, may_go_without=may_go_without)
 
 
 @pytest.fixture
@@ -83,3 +84,42 @@ def test_a_copy_that_was_killed_is_none(upgraded: Upgraded, monkeypatch: pytest.
     upgraded.make(FORMER)
     assert upgraded.copies() == ["former"]
     assert len(list(upgraded.home.backups.iterdir())) == 2
+
+
+def full_disk(_source: Path, target: Path) -> None:
+    target.write_bytes(b"SQLite")
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_a_copy_that_fails_refuses_the_upgrade_with_its_reason_and_what_would_do(
+    upgraded: Upgraded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgraded.write("former")
+    with monkeypatch.context() as patch:
+        patch.setattr(upgrade_copies, "copy_sqlite", full_disk)
+        with pytest.raises(OpsError, match=r"disk is full.* not migrated.*TRAINYARD_UPGRADE_WITHOUT_COPY=1"):
+            upgraded.make(FORMER)
+        assert list(upgraded.home.backups.iterdir()) == []
+        assert "disk is full" in upgraded.make(FORMER, may_go_without=True)
+    upgraded.make(FORMER)
+    assert upgraded.copies() == ["former"]
+
+
+@pytest.fixture
+def pg_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the place of the program, in a folder that is the whole PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path / "pg_dump"
+
+
+def test_a_dump_that_fails_refuses_the_upgrade_and_a_missing_program_does_not(
+    upgraded: Upgraded, pg_dump: Path
+) -> None:
+    upgraded.database = {"ENGINE": "django.db.backends.postgresql", "NAME": "yard"}
+    assert "no copy was made: A PostgreSQL database needs `pg_dump`" in upgraded.make(FORMER)
+    pg_dump.write_text("#!/bin/sh\necho 'could not write: No space left on device' >&2\nexit 1\n")
+    pg_dump.chmod(0o700)
+    with pytest.raises(OpsError, match="pg_dump failed: could not write: No space left on device"):
+        upgraded.make(FORMER)
+    assert "No space left" in upgraded.make(FORMER, may_go_without=True)
+    assert list(upgraded.home.backups.iterdir()) == []

@@ -30,6 +30,9 @@ from webapp.ops.home import Home
 
 SCRATCH = "backup-"
 """The beginning of the names of folders for copies of the database, in the folder `run`."""
+SCRATCH_LOCK = "scratch.lock"
+"""The file in the folder `run` that is locked while such a folder is made."""
+LOCK_TRIES, LOCK_PAUSE = 5, 0.05
 CLOCKS = 60.0
 """The clocks of the store and of this machine may differ by so many seconds."""
 
@@ -81,16 +84,9 @@ def back_up(
     """
     # Renamed at the end, so that a failed backup leaves an older file as it is.
     partial = target.with_name(f".{target.name}.partial")
-    descriptor = os.open(partial, os.O_CREAT | os.O_RDWR, 0o600)
+    if (descriptor := _opened_and_locked(partial)) is None:
+        raise OpsError(f"Another backup writes {target}. Wait for it, or choose another file.")
     with os.fdopen(descriptor, "w+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The other process may have renamed the file between the two calls.
-            is_busy = not os.path.samestat(partial.stat(), os.fstat(file.fileno()))
-        except (BlockingIOError, FileNotFoundError):
-            is_busy = True
-        if is_busy:
-            raise OpsError(f"Another backup writes {target}. Wait for it, or choose another file.")
         try:
             # A killed backup may have left its beginning.
             file.truncate(0)
@@ -110,6 +106,23 @@ def back_up(
     if artifacts is not None:
         notes += _missing(expected, backup)
     return WrittenBackup(target.stat().st_size, len(backup.digests), tuple(notes))
+
+
+def _opened_and_locked(partial: Path) -> int | None:
+    """Create a file and lock it; None if another process writes it."""
+    for _ in range(LOCK_TRIES):
+        descriptor = os.open(partial, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The other process may have renamed or removed the file between the two calls.
+            if os.path.samestat(partial.stat(), os.fstat(descriptor)):
+                return descriptor
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(descriptor)
+        # Again: one that makes regular backups locks a new file for a moment, as if a killed one had left it.
+        time.sleep(LOCK_PAUSE)
+    return None
 
 
 def verify(backup: Path, scratch: Path) -> Backup:
@@ -138,11 +151,20 @@ def verify(backup: Path, scratch: Path) -> Backup:
 @contextlib.contextmanager
 def scratch_folder(home: Home) -> Iterator[Path]:
     """Create a folder for large copies, and remove those that killed processes left."""
+    with contextlib.ExitStack() as stack:
+        with (home.run / SCRATCH_LOCK).open("w") as turn:
+            # One at a time: a new folder that is not locked yet looks like one that was left.
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            _remove_left(home)
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=home.run, prefix=SCRATCH)))
+            stack.enter_context(_locked(folder))
+        yield folder
+
+
+def _remove_left(home: Home) -> None:
     for left in home.run.glob(f"{SCRATCH}*"):
         with contextlib.suppress(OSError), _locked(left):
             shutil.rmtree(left)
-    with tempfile.TemporaryDirectory(dir=home.run, prefix=SCRATCH) as folder, _locked(Path(folder)):
-        yield Path(folder)
 
 
 @contextlib.contextmanager

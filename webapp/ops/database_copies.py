@@ -42,6 +42,10 @@ END $$;
 """
 
 
+class ProgramMissing(OpsError):
+    """A program of PostgreSQL is not installed."""
+
+
 def is_sqlite(database: Mapping[str, Any]) -> bool:
     """Return whether Django's `database` is SQLite; the other kind is PostgreSQL."""
     return str(database["ENGINE"]).endswith("sqlite3")
@@ -64,7 +68,8 @@ def dump_postgres(database: Mapping[str, Any], target: Path) -> None:
     """Dump a PostgreSQL database to `target` in `pg_dump`'s custom format.
 
     Raises:
-        OpsError: `pg_dump` is not installed, or it failed.
+        ProgramMissing: `pg_dump` is not installed.
+        OpsError: it failed.
     """
     run_postgres(["pg_dump", "--format=custom", "--no-owner", f"--file={target}"], database)
 
@@ -73,11 +78,12 @@ def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
     """Run a PostgreSQL program on Django's `database`. The password is passed in the environment.
 
     Raises:
-        OpsError: the program is not installed, or it failed.
+        ProgramMissing: the program is not installed.
+        OpsError: it failed.
     """
     program = shutil.which(command[0])
     if program is None:
-        raise OpsError(f"A PostgreSQL database needs `{command[0]}`; install postgresql-client.")
+        raise ProgramMissing(f"A PostgreSQL database needs `{command[0]}`; install postgresql-client.")
     variables = {variable: str(database[key]) for key, variable in LIBPQ.items() if database.get(key)}
     options = database.get("OPTIONS", {})
     variables |= {f"PG{name.upper()}": str(options[name]) for name in LIBPQ_OPTIONS if name in options}

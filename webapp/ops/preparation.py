@@ -56,14 +56,15 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         Lines for the operator's terminal only: the first administrator's login link on a new home.
 
     Raises:
-        OpsError: the database is newer than this program, a restore was interrupted, or the home belongs to
-            another installation than the database.
+        OpsError: the database is newer than this program, or older and cannot be copied; a restore was
+            interrupted; or the home belongs to another installation than the database.
     """
     try:
         compatibility.require(migrates=True)
+        _refuse(own_installation.problem_before_migration())
         migrate(home, report)
-        if (sentence := own_installation.problem(signs=True)) is not None:
-            raise OpsError(sentence)
+        # Again: only now it has an identity in any case.
+        _refuse(own_installation.problem(signs=True))
         record_program()
         _settle_owner(report)
         static_files.build()
@@ -74,6 +75,11 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         raise OpsError(str(error)) from error
     finally:
         connection.close()
+
+
+def _refuse(sentence: str | None) -> None:
+    if sentence is not None:
+        raise OpsError(sentence)
 
 
 def _ensure_release_key(report: Callable[[str], None]) -> None:
@@ -146,7 +152,12 @@ def migrate(home: Home, report: Callable[[str], None]) -> None:
     if not plan:
         return
     if applied := executor.loader.applied_migrations:
-        copied = upgrade_copies.make(home, connection.settings_dict, applied)
+        copied = upgrade_copies.make(
+            home,
+            connection.settings_dict,
+            applied,
+            may_go_without=settings.TRAINYARD_UPGRADE_WITHOUT_COPY,
+        )
         report(f"The database is older than this program; {copied}.")
     report(f"Migrating the database ({len(plan)} to apply).")
     call_command("migrate", verbosity=0, interactive=False)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jobs.database_use import lock_file
 from jobs.unfinished_restore import MARKER
 from webapp.ops.backup_file import POSTGRES_MEMBER, SQLITE_MEMBER, read_backup
 from webapp.ops.database import live_parts
@@ -56,30 +57,43 @@ def restore(
     lock = HomeLock(home.lock_file)
     lock.acquire()
     try:
-        marker = home.root / MARKER
-        _remove_left(home)
-        # A restore that was killed has passed these checks, and its home can only be restored again.
-        if not marker.exists():
-            if not force:
-                _check_is_empty(home, database)
-            live_parts.require_none(database)
-        # On the same disk as the home, so that the last step is a rename.
-        with tempfile.TemporaryDirectory(dir=home.root, prefix=SCRATCH) as folder:
-            scratch = Path(folder)
-            count = _unpack(source, scratch)
-            destination = Destination(
-                home, database, artifacts, secret_key or home.root / "secret.key", identity=_identity(marker)
-            )
-            destination.check(scratch)
-            # Until it is removed, no part of the installation starts.
-            facts = {"backup": str(source.absolute()), "identity": destination.identity}
-            write_private(marker, json.dumps(facts) + "\n")
-            sync_folder(home.root)
-            destination.install(scratch)
-        marker.unlink()
-        sync_folder(home.root)
+        with live_parts.exclusive(database, home.root):
+            return _restore(home, database, artifacts, source, force=force, secret_key=secret_key)
     finally:
         lock.release()
+
+
+def _restore(
+    home: Home,
+    database: Mapping[str, Any],
+    artifacts: Path | None,
+    source: Path,
+    *,
+    force: bool,
+    secret_key: Path | None,
+) -> int:
+    marker = home.root / MARKER
+    _remove_left(home)
+    # A restore that was killed has passed these checks, and its home can only be restored again.
+    if not marker.exists():
+        if not force:
+            _check_is_empty(home, database)
+        live_parts.require_none(database)
+    # On the same disk as the home, so that the last step is a rename.
+    with tempfile.TemporaryDirectory(dir=home.root, prefix=SCRATCH) as folder:
+        scratch = Path(folder)
+        count = _unpack(source, scratch)
+        destination = Destination(
+            home, database, artifacts, secret_key or home.root / "secret.key", identity=_identity(marker)
+        )
+        destination.check(scratch)
+        # Until it is removed, no part of the installation starts.
+        facts = {"backup": str(source.absolute()), "identity": destination.identity}
+        write_private(marker, json.dumps(facts) + "\n")
+        sync_folder(home.root)
+        destination.install(scratch)
+    marker.unlink()
+    sync_folder(home.root)
     return count
 
 
@@ -106,6 +120,8 @@ def _check_is_empty(home: Home, database: Mapping[str, Any]) -> None:
         # Commands that look at a database create an empty one.
         name = Path(database["NAME"]).name
         entries -= {name, f"{name}-wal", f"{name}-shm"}
+    # This restore has locked it.
+    entries.discard(lock_file(database, home.root).name)
     if entries:
         raise OpsError(
             f"{home.root} is not empty ({', '.join(sorted(entries)[:5])}). Restore into an empty "

@@ -6,6 +6,7 @@ started while the database was away compares itself with it later.
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from django.db import DatabaseError, InterfaceError, connections
@@ -16,6 +17,8 @@ from jobs.queries import compatibility
 log = logging.getLogger(__name__)
 
 COMPARE_SECONDS = 15.0
+SILENT_SECONDS = 60.0
+"""The time after a message in which the same error is not logged again."""
 
 
 class VersionWatch(threading.Thread):
@@ -40,10 +43,11 @@ class VersionWatch(threading.Thread):
         self._end, self._pause, self._begin = end, pause, begin
         self._stop_event = threading.Event()
         self._is_own = False
+        self._silent_until = 0.0
         self.problem: str | None = None
 
     def compare(self) -> None:
-        """Compare the versions, and once the installations. A database that is away changes nothing."""
+        """Compare the versions, and once the installations. An outage of database or home changes nothing."""
         try:
             self.problem = compatibility.problem()
             if self.problem is None and not self._is_own:
@@ -55,6 +59,11 @@ class VersionWatch(threading.Thread):
                 own_installation.follow_key()
         except (DatabaseError, InterfaceError) as error:
             log.debug("the versions could not be compared: %s", error)
+        # The home's files: its disk may be away for a while, or a file have been damaged.
+        except (OSError, ValueError) as error:
+            if time.monotonic() >= self._silent_until:
+                self._silent_until = time.monotonic() + SILENT_SECONDS
+                log.warning("the program and the home could not be compared with the database: %s", error)
         finally:
             connections.close_all()
 

@@ -63,9 +63,15 @@ def _serve(options: argparse.Namespace) -> None:
     use_pool()
     django.setup()
     # These modules import models.
+    from jobs import database_use
+    from jobs.errors import DatabaseReplaced
     from webapp.accounts import cookie_names
     from webapp.ops import static_files
 
+    try:
+        database_use.share(settings.DATABASES["default"], Path(settings.TRAINYARD_HOME))
+    except DatabaseReplaced as error:
+        sys.exit(error.message)
     static_files.use()
     protocol = limited(
         LimitedHttpProtocol,

@@ -100,6 +100,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": databases.database(HOME)}
+TRAINYARD_UPGRADE_WITHOUT_COPY = env.flag("TRAINYARD_UPGRADE_WITHOUT_COPY")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- People ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import django
 
-from jobs import known_variables, program
+from jobs import database_use, known_variables, program
 
 NO_AUTHENTICATION = (
     "Anyone who can reach {host} may report to this search: KerasTuner's protocol has no authentication and "
@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(text, flush=True)  # noqa: T201  output for the user who started the chief
 
     try:
+        database_use.share(django_settings.DATABASES["default"], Path(django_settings.TRAINYARD_HOME))
         require_own_installation(signs=False)
         search = find_or_create_search(settings)
         if settings.host not in LOOPBACK:

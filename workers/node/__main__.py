@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import django
 
-from jobs import known_variables, program
+from jobs import database_use, known_variables, program
 from jobs.logs.foreign_output import capture
 from jobs.logs.lines import begin_part
 from jobs.logs.start_errors import one_sentence
@@ -32,7 +32,7 @@ def _run(arguments: Sequence[str] | None) -> None:
     from django.conf import settings as django_settings
 
     from jobs.actions.runs.workers import NameTaken
-    from jobs.errors import ForeignInstallation
+    from jobs.errors import DatabaseReplaced, ForeignInstallation
     from jobs.monitoring.status import BadStatusAddress
     from jobs.private_files import NotPrivate
     from jobs.queries.compatibility import Incompatible
@@ -46,7 +46,7 @@ def _run(arguments: Sequence[str] | None) -> None:
 
     ends = (
         *(WorkerNameInUse, NameTaken, NotPrivate, CannotRecover, BadStatusAddress),
-        *(Incompatible, ForeignInstallation),
+        *(Incompatible, ForeignInstallation, DatabaseReplaced),
     )
     settings = read_settings(arguments, django_settings.TRAINYARD_HOME)
     warn_of_removed()
@@ -64,6 +64,7 @@ def _run(arguments: Sequence[str] | None) -> None:
         secrets.add(django_settings.SECRET_KEY)
     status = 1
     try:
+        database_use.share(django_settings.DATABASES["default"], django_settings.TRAINYARD_HOME)
         asyncio.run(run_node(settings, secrets=secrets))
         status = 0
     except ends as error:

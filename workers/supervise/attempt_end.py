@@ -7,12 +7,11 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Self
 
-from jobs.errors import StaleFence, TrainyardError
+from jobs.errors import StaleFence, StoreUnavailable, TrainyardError
 from jobs.messages.events import Failed, Result, Yielded
 from jobs.states import Outcome
 from workers.confinement.sandbox.launch import SandboxRefused
 from workers.system.exit_status import describe_status
-from workers.system.machine_errors import StoreUnavailable
 
 OUTCOME_OF_YIELD = {"pause": Outcome.PAUSED, "stop": Outcome.STOPPED}
 GIB = 2**30
@@ -148,7 +147,7 @@ class AttemptEnd:
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             return cls.no_space(str(error))
         if isinstance(error, StoreUnavailable):
-            return cls(Outcome.LOST, "store_unavailable", f"{error}."[:MAX_MESSAGE])
+            return cls(Outcome.LOST, "store_unavailable", f"{error.message.rstrip('.')}."[:MAX_MESSAGE])
         if isinstance(error, SandboxRefused):
             return cls(Outcome.LOST, "sandbox_refused", f"{error}."[:MAX_MESSAGE])
         trace = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]

@@ -2,11 +2,6 @@
 
 import errno
 
-
-class StoreUnavailable(OSError):
-    """The artifact store does not answer."""
-
-
 MACHINE_ERRORS = frozenset(
     {
         errno.ENOENT,

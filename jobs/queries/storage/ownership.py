@@ -11,11 +11,12 @@ from threading import Thread
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError, connection, connections
 
 from jobs import program
 from jobs.errors import NotOwned
 from jobs.models import Lease
+from jobs.queries import compatibility
 from jobs.queries.code.installation import current_settings
 from jobs.store import store
 
@@ -66,6 +67,15 @@ def identity() -> Identity:
     if restored is not None:
         return Identity(restored, is_copy=True)
     return Identity(current_settings().identity, is_copy=False)
+
+
+def older_identity() -> str:
+    """Return the identity of a database that may have an older schema; empty if it has none."""
+    if Lease._meta.db_table in connection.introspection.table_names():
+        restored = Lease.objects.filter(name=RESTORED).values_list("holder", flat=True).first()
+        if restored is not None:
+            return restored
+    return compatibility.recorded("identity")
 
 
 def problem() -> str | None:

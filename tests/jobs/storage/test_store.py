@@ -1,4 +1,4 @@
-"""Files that a runner changes while they are stored."""
+"""Files that a runner changes while they are stored, and downloads that are cut."""
 
 import hashlib
 import os
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.errors import NotFound, StoreUnavailable
 from jobs.store import LocalStore, ObjectStore, StoredFile
 
 
@@ -86,3 +87,56 @@ def test_blocks_that_a_check_refuses_leave_nothing(store: LocalStore | ObjectSto
     with pytest.raises(ConnectionError):
         store.put_blocks([b"0123", b"456789"], check=check)
     assert (names(tmp_path), list(store.files())) == ([], [])
+
+
+class CutDownloads:
+    """An object store whose first downloads end early."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        place = f"memory://{tmp_path.name}-cut"
+        self.digest = ObjectStore(place, tmp_path / "first").put_blocks([b"0123456789"]).digest
+        self.store = ObjectStore(place, tmp_path / "cache")
+        self.cache = tmp_path / "cache"
+        self.cut = self.calls = 0
+        whole = self.store.fs.get_file
+
+        def get_file(source: str, target: str) -> None:
+            self.calls += 1
+            whole(source, target)
+            if self.calls <= self.cut:
+                os.truncate(target, 4)
+
+        monkeypatch.setattr(self.store.fs, "get_file", get_file)
+
+
+@pytest.fixture
+def cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CutDownloads:
+    return CutDownloads(tmp_path, monkeypatch)
+
+
+def test_a_download_that_was_cut_is_repeated(cut: CutDownloads) -> None:
+    cut.cut = 1
+    assert cut.store.path(cut.digest).read_bytes() == b"0123456789"
+    assert names(cut.cache) == [cut.digest]
+
+
+def test_an_object_with_another_content_is_an_outage_of_the_store_and_not_kept(cut: CutDownloads) -> None:
+    cut.cut = 2
+    with pytest.raises(StoreUnavailable, match=r"another content than its name: 4 bytes with .* 2 times"):
+        cut.store.path(cut.digest)
+    assert (cut.calls, names(cut.cache)) == (2, [])
+    # The store is well again.
+    assert cut.store.path(cut.digest).read_bytes() == b"0123456789"
+
+
+def test_a_cut_download_with_the_content_of_another_file_leaves_that_one(cut: CutDownloads) -> None:
+    other = cut.store.put_blocks([b"0123"])
+    cut.cut = 2
+    with pytest.raises(StoreUnavailable):
+        cut.store.path(cut.digest)
+    assert cut.store.path(other.digest).read_bytes() == b"0123"
+
+
+def test_a_missing_object_is_no_outage(cut: CutDownloads) -> None:
+    with pytest.raises(NotFound):
+        cut.store.path("0" * 64)

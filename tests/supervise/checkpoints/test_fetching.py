@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs.errors import StoreUnavailable
 from jobs.messages.task import CheckpointFolder, EarlierTraining
 from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTask
 from jobs.spec.sections.search import Objective
@@ -20,7 +21,6 @@ from workers.supervise.attempt.prepare import with_reasons
 from workers.supervise.checkpoints import archive, fetching
 from workers.supervise.checkpoints.channel import TRANSFERS, CopyChannel
 from workers.supervise.checkpoints.fetching import fetch_checkpoints
-from workers.system.machine_errors import StoreUnavailable
 
 
 class Machines:

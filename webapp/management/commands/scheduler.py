@@ -1,10 +1,13 @@
 import signal
 import threading
 from argparse import ArgumentParser
+from pathlib import Path
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.errors import ForeignInstallation
+from jobs import database_use
+from jobs.errors import DatabaseReplaced, ForeignInstallation
 from jobs.logs.foreign_output import capture
 from jobs.logs.lines import begin_part
 from jobs.monitoring.exposition import Exposition
@@ -29,7 +32,8 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         state = SchedulerState()
         try:
+            database_use.share(settings.DATABASES["default"], Path(settings.TRAINYARD_HOME))
             start_listener(status_address, state.checks, lambda: Exposition(state.families))
             run(stop, state)
-        except (Incompatible, ForeignInstallation, BadStatusAddress) as error:
+        except (Incompatible, ForeignInstallation, DatabaseReplaced, BadStatusAddress) as error:
             raise CommandError(str(error)) from error

@@ -1,8 +1,10 @@
 from argparse import ArgumentParser
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs import signing
+from jobs import database_use, signing
+from jobs.errors import DatabaseReplaced
 from webapp.ops import ports, static_files
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -29,8 +31,9 @@ class Command(BaseCommand):
         if migrate:
             url = ports.url(host, ports.port_of(listener))
             try:
+                database_use.share(settings.DATABASES["default"], home.root)
                 lines = prepare(home, url, self.stdout.write)
-            except OpsError as error:
+            except (OpsError, DatabaseReplaced) as error:
                 raise CommandError(str(error)) from error
             # In JSON logs, the secrets of login links are masked: the command `adduser` prints a new link.
             for line in lines:

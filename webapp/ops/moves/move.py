@@ -17,6 +17,7 @@ from jobs.queries.audit import audit_verification
 from jobs.queries.audit.audit_verification import Verification
 from jobs.unfinished_move import TABLE
 from webapp.ops import new_database
+from webapp.ops.database import live_parts
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
@@ -27,6 +28,8 @@ from webapp.ops.moves.refusals import require_empty, require_no_parts
 from webapp.ops.moves.tables import Checksum, Row, Table, all_tables
 
 type Report = Callable[[str], None]
+MARK_SECONDS = 5
+"""How long a move waits for the end of another one with the same target."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,12 @@ def move_database(home: Home, source: Mapping[str, Any], target: Mapping[str, An
     lock = HomeLock(home.lock_file)
     lock.acquire()
     try:
-        with opened(source) as origin, opened(target) as destination:
-            return _move(home, origin, destination, report)
+        with (
+            live_parts.exclusive(source, home.root),
+            opened(source) as origin,
+            opened(target) as destination,
+        ):
+            return _move(origin, destination, report)
     except compatibility.Incompatible as error:
         raise OpsError(str(error)) from error
     except (DatabaseError, InterfaceError) as error:
@@ -81,16 +88,16 @@ def move_database(home: Home, source: Mapping[str, Any], target: Mapping[str, An
 
 def _reason(error: Exception, target: Mapping[str, Any]) -> str:
     message = str(error).strip()
-    # SQLite's begin, and PostgreSQL's NOWAIT.
-    if "locked" in message or "could not obtain lock" in message:
+    # SQLite's begin, and PostgreSQL's NOWAIT and time limit.
+    if any(words in message for words in ("locked", "could not obtain lock", "lock timeout")):
         return f"The database is in use ({message}). Stop all parts on all machines first. Nothing was moved."
     return f"The database cannot be moved to {target['NAME']}: {message}"
 
 
-def _move(home: Home, origin: BaseDatabaseWrapper, destination: BaseDatabaseWrapper, report: Report) -> Move:
+def _move(origin: BaseDatabaseWrapper, destination: BaseDatabaseWrapper, report: Report) -> Move:
     with as_default(origin):
         compatibility.require()
-        require_no_parts(origin, home)
+        require_no_parts(origin)
         require_empty(destination)
         _require_valid_log(audit_verification.verify_chain(), "before the move")
         with transaction.atomic():
@@ -159,7 +166,10 @@ def _take_mark(destination: BaseDatabaseWrapper) -> None:
     """Lock the mark, so that two moves do not fill one target."""
     if destination.vendor == "postgresql":
         with destination.cursor() as cursor:
-            cursor.execute(f"LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE NOWAIT")
+            # The server ends the session of a move that was killed a moment later.
+            cursor.execute(f"SET LOCAL lock_timeout = '{MARK_SECONDS}s'")
+            cursor.execute(f"LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE")
+            cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
 
 
 def _copy(

@@ -1,27 +1,21 @@
 """Finds out why a database must not be moved, or not to a place: parts run, or rows are there."""
 
-from pathlib import Path
-
-import psutil
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from jobs.queries.runs.health import scheduler_is_alive, worker_names
 from jobs.unfinished_move import TABLE
 from webapp.ops.errors import OpsError
-from webapp.ops.home import Home
-
-PARTS = ("webapp.ops.web_server", "workers.node", "scheduler", "web", "worker", "up")
-"""Words in the command lines of parts that use the database."""
-STARTS = ("manage.py", "webapp", "-m")
 
 
-def require_no_parts(connection: BaseDatabaseWrapper, home: Home) -> None:
-    """Require that no part uses the database, which is the default one.
+def require_no_parts(connection: BaseDatabaseWrapper) -> None:
+    """Require that no part of another machine uses the database, which is the default one.
+
+    Those of this machine share the lock that the move has.
 
     Raises:
         OpsError: one does, on this machine or on another; the message names it.
     """
-    running = [*_leases(), *_processes(home)]
+    running = _leases()
     if connection.vendor == "postgresql":
         running += _sessions(connection)
     if running:
@@ -44,31 +38,6 @@ def _sessions(connection: BaseDatabaseWrapper) -> list[str]:
             "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
         return [f"a connection of {user} from {place} (process {pid})" for pid, place, user in cursor]
-
-
-def _processes(home: Home) -> list[str]:
-    """Describe this home's parts among the processes: a web server on SQLite has neither of the others."""
-    own = {process.pid for process in psutil.Process().parents()} | {psutil.Process().pid}
-    return [
-        f"the process {process.pid} ({' '.join(arguments[-3:])})"
-        for process in psutil.process_iter()
-        if process.pid not in own and (arguments := _part_of(process, home))
-    ]
-
-
-def _part_of(process: psutil.Process, home: Home) -> list[str]:
-    """Return the command line of a part of this home; nothing for other processes."""
-    try:
-        arguments = process.cmdline()
-        if not any(word in STARTS or word.endswith("/manage.py") for word in arguments):
-            return []
-        if not any(word in PARTS for word in arguments):
-            return []
-        environment, folder = process.environ(), process.cwd()
-    except (psutil.Error, OSError):
-        return []
-    place = Path(folder, environment.get("TRAINYARD_HOME") or ".trainyard").resolve()
-    return arguments if place == home.root.resolve() else []
 
 
 def require_empty(connection: BaseDatabaseWrapper) -> None:

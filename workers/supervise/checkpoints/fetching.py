@@ -14,14 +14,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 
-from jobs.errors import NotFound
+from jobs.errors import NotFound, StoreUnavailable
 from jobs.messages.task import CheckpointFolder, Task
 from jobs.messages.training import TrainTask, TrialTask
 from workers.supervise.attempt_end import DISK_FULL
 from workers.supervise.backoff import Backoff
 from workers.supervise.checkpoints import archive
 from workers.supervise.checkpoints.channel import CopyChannel
-from workers.system.machine_errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
