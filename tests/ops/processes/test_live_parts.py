@@ -16,7 +16,7 @@ from tests.ops.database_users import using
 from tests.ops.test_backup import Installation, full
 from webapp.ops.database import live_parts
 from webapp.ops.errors import OpsError
-from webapp.settings import env
+from webapp.settings import databases
 
 __all__ = ["full"]
 
@@ -93,7 +93,7 @@ def test_a_killed_process_leaves_no_lock_also_if_a_fork_of_it_lives_on(
 def test_no_part_starts_on_a_database_that_is_being_replaced(arguments: list[str], tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    database: dict[str, Any] = env.sqlite(home / "trainyard.sqlite3")
+    database: dict[str, Any] = databases.sqlite(home / "trainyard.sqlite3")
     with live_parts.exclusive(database, home):
         done = subprocess.run(
             [sys.executable, *arguments],
