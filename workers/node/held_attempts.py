@@ -108,6 +108,11 @@ class HeldAttempts:
         for supervisor in self._supervisors.values():
             supervisor.end(ending)
 
+    def skip_uploads(self) -> None:
+        """Write the ends of all attempts without waiting for the copies of their checkpoints."""
+        for supervisor in self._supervisors.values():
+            supervisor.skip_uploads()
+
     async def wait_until_empty(self, seconds: float) -> bool:
         """Wait until all attempts have ended; return False on a timeout."""
         if self._tasks:

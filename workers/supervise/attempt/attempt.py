@@ -77,6 +77,11 @@ class AttemptSupervisor:
         if not self._ending.done():
             self._ending.set_result(ending)
 
+    def skip_uploads(self) -> None:
+        """Write the end without waiting for the copies of the last checkpoints."""
+        if self._uploads is not None:
+            self._uploads.skip()
+
     async def run(self) -> None:
         """Prepare the task, run it, write all events and the end, and delete the attempt's folder."""
         # Of this task, and those that it creates.
