@@ -21,7 +21,7 @@ class Timing:
     lease: float = LEASE_SECONDS
     """How long a worker holds an attempt after a renewal."""
     lease_margin: float = 3.0
-    """How long before the lease expires the node ends the run itself, by its monotonic clock."""
+    """How long before the lease expires the node suspends the run itself, by `jobs.lease_clock`."""
     renew: float = 5.0
     """How often leases are renewed."""
     renew_patience: float = 3.0

@@ -57,7 +57,7 @@ class AttemptSupervisor:
         return self._ending.done()
 
     def lease_renewed(self, requested_at: float, desired: Desired) -> None:
-        """Note a renewal requested at `requested_at` (monotonic), and apply the owner's desired state."""
+        """Note a renewal requested at a time of `jobs.lease_clock`; apply the owner's desired state."""
         self.lease.renewed(requested_at)
         if desired is Desired.KILLED:
             self.end(AttemptEnd(Outcome.KILLED))
