@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from jobs.messages.worker_end import seconds_to_end_in
 from jobs.program import ROOT
-from jobs.worker_end import seconds_to_end_in
 from webapp.ops import orphans, ports
 from webapp.ops.async_tools import cancel, run_in_daemon_thread
 from webapp.ops.broker import Broker

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from jobs.worker_end import KILL_SECONDS, seconds_for_runs
+from jobs.messages.worker_end import KILL_SECONDS, seconds_for_runs
 from workers.node.membership import Membership
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.timing import Timing

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from jobs.worker_end import seconds_to_end
+from jobs.messages.worker_end import seconds_to_end
 from workers.supervise.timing import Timing
 
 STEP_SECONDS = 1.0

@@ -11,8 +11,8 @@ from jobs.actions.own_installation import require_own_installation
 from jobs.actions.runs import attempt_end
 from jobs.actions.runs.workers import NameTaken
 from jobs.logged_errors import log_errors
+from jobs.messages.worker_end import KILL_SECONDS
 from jobs.queries.compatibility import Incompatible
-from jobs.worker_end import KILL_SECONDS
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
 from workers.node.draining import drain

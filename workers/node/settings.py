@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.messages.sandbox import Level
-from jobs.worker_end import seconds_to_end
+from jobs.messages.worker_end import seconds_to_end
 from jobs.worker_options import add_worker_options, labels_of
 from workers.confinement.forking.client import can_fork
 from workers.confinement.isolation.users import UidRange

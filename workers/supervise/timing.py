@@ -7,7 +7,7 @@ from math import inf, nan
 from typing import Self
 
 from jobs.messages.lease import LEASE_SECONDS
-from jobs.worker_end import GRACE, UPLOAD_GRACE
+from jobs.messages.worker_end import GRACE, UPLOAD_GRACE
 
 PREFIX = "TRAINYARD_NODE_"
 FIXED = ("lease",)

@@ -11,11 +11,11 @@ from typing import cast
 
 import pytest
 
-from jobs import worker_end
+from jobs.messages import worker_end
 from jobs.messages.events import CheckpointCommitted
+from jobs.messages.worker_end import seconds_for_runs, seconds_to_end, seconds_to_end_in
 from jobs.store import ObjectStore
 from jobs.store.checkpoint_copies import CheckpointCopies
-from jobs.worker_end import seconds_for_runs, seconds_to_end, seconds_to_end_in
 from tests.ops.conftest import ROOT
 from tests.supervise.conftest import Bench, until
 from workers.node import draining

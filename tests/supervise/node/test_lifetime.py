@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.worker_end import seconds_to_end
+from jobs.messages.worker_end import seconds_to_end
 from tests.supervise.conftest import QUICK
 from workers.node.lifetime import Lifetime
 from workers.node.settings import read_settings
