@@ -169,10 +169,10 @@ def make_older(file: Path, seconds: float) -> None:
     for caller in callers._callers.values():
         caller.confirmed -= seconds
     callers._is_changed = True
-    content = callers.content_to_save()
-    if content is None or callers.is_empty:
+    changed = callers.to_save()
+    if changed is None or callers.is_empty:
         raise RuntimeError(f"{file} has no answers")
-    callers.save(content)
+    callers.save(changed)
 
 
 @contextlib.asynccontextmanager

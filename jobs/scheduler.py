@@ -13,7 +13,7 @@ import redis
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 
-from jobs import hints
+from jobs import hints, lease_clock
 from jobs.actions import leases, own_installation, totals
 from jobs.actions.audit import audit
 from jobs.actions.data import datasets, resumable_uploads
@@ -195,12 +195,12 @@ def _schedule(stop: Event, presence: Presence, state: SchedulerState) -> None:
                 presence.start()
             compare()
             follow_key()
-            held_since = time.monotonic()
+            held_since = lease_clock.now()
             if is_leader := hold_lease(holder):
                 for task in periodic:
                     task()
                 # A task may have taken longer than the lease.
-                if time.monotonic() - held_since < FRESH_SECONDS or hold_lease(holder):
+                if lease_clock.now() - held_since < FRESH_SECONDS or hold_lease(holder):
                     tick()
             state.finish(is_leader=is_leader)
         # Django's InterfaceError, for example for a closed connection, is not a DatabaseError.

@@ -255,3 +255,18 @@ def test_parts_that_were_killed_do_not_hinder_a_restore_for_long(full: Installat
     add_parts(full, datetime.now(UTC) - timedelta(seconds=1))
     full.restore(saved, force=True)
     assert full.points() == 1
+
+
+def test_workers_that_the_restored_database_knows_have_no_place_in_it_any_more(
+    full: Installation, tmp_path: Path
+) -> None:
+    """One that was cut off may still run: it must register again, and write nothing under its former id."""
+    with closing(full.connect()) as connection:
+        connection.execute("CREATE TABLE jobs_worker (name TEXT, state TEXT, process TEXT)")
+        rows = [("a", "up", "p"), ("b", "draining", "q"), ("c", "gone", "r")]
+        connection.executemany("INSERT INTO jobs_worker VALUES (?, ?, ?)", rows)
+        connection.commit()
+    full.restore(full.back_up(tmp_path / "all.tar"), force=True)
+    with closing(full.connect()) as connection:
+        found = connection.execute("SELECT * FROM jobs_worker ORDER BY name").fetchall()
+    assert found == [("a", "lost", ""), ("b", "lost", ""), ("c", "gone", "r")]

@@ -15,12 +15,12 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from jobs import audit_chain, sealing
+from jobs import audit_chain
 from jobs.actions import own_installation
 from jobs.actions.audit import audit
 from jobs.actions.data import credentials
 from jobs.actions.people import people as accounts
-from jobs.keys import key_ring, secret_keys
+from jobs.keys import key_ring, sealing, secret_keys
 from jobs.keys.secret_keys import BadKeyFile, FormerKey, SecretKeys
 from jobs.models import AuditEvent, AuditHead, Credential, InstallationSettings, WaitingAuditEvent
 from jobs.queries.audit import audit_verification

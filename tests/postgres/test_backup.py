@@ -98,6 +98,19 @@ def test_a_copy_gets_an_identity_of_its_own_in_the_same_transaction(
 
 
 @needs_postgres
+@pytest.mark.parametrize("column", ["process", "of_another_version"])
+def test_workers_that_a_restored_database_knows_must_register_again(
+    full: Installation, tmp_path: Path, column: str
+) -> None:
+    with new_database() as (_, source), new_database() as (_, target):
+        source.execute(f"CREATE TABLE jobs_worker AS SELECT 'up' AS state, 'p' AS {column}")
+        saved = installed_on(full, source).back_up(tmp_path / "all.tar")
+        installed_on(Installation(tmp_path / "copy"), target).restore(saved)
+        row = target.execute(f"SELECT state, {column} FROM jobs_worker").fetchone()
+    assert row == (("lost", "") if column == "process" else ("up", "p"))
+
+
+@needs_postgres
 def test_an_installation_is_not_taken_for_a_new_one_while_its_database_is_away(
     full: Installation, tmp_path: Path
 ) -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
+import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -274,9 +275,9 @@ async def test_the_age_of_an_answer_survives_a_restart(tmp_path: Path) -> None:
     authenticator = authenticator_of(dashboard, tmp_path / "callers")
     await authenticator.check(request("Bearer ty_predict"))
     authenticator._callers.get(digest_of("ty_predict")).confirmed -= 3000  # type: ignore[union-attr]
-    content = authenticator._callers.content_to_save()
-    assert content is not None
-    authenticator._callers.save(content)
+    callers = authenticator._callers.to_save()
+    assert callers is not None
+    authenticator._callers.save(callers)
     known = KnownCallers(tmp_path / "callers", 3600).get(digest_of("ty_predict"))
     assert known is not None
     assert 2999 < time.monotonic() - known.confirmed < 3100
@@ -303,11 +304,66 @@ async def test_no_part_of_a_file_is_trusted(tmp_path: Path) -> None:
 async def test_a_full_disk_is_tried_again(tmp_path: Path) -> None:
     callers = KnownCallers(tmp_path / "missing" / "callers", 3600)
     callers.put("0" * 64, OWN)
-    content = callers.content_to_save()
-    assert content is not None
+    changed = callers.to_save()
+    assert changed is not None
     with pytest.raises(OSError, match="missing"):
-        callers.save(content)
-    assert callers.content_to_save() is not None
+        callers.save(changed)
+    assert callers.to_save() is not None
+
+
+async def test_a_full_disk_is_logged_once_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    authenticator = authenticator_of(Dashboard(ty_predict=OWN), tmp_path / "missing" / "callers")
+    await authenticator.check(request("Bearer ty_predict"))
+    for _ in range(5):
+        await authenticator.save()
+    assert len([record for record in caplog.records if "could not be saved" in record.message]) == 1
+    monkeypatch.setattr(auth, "_COMPLAINT_SECONDS", 0.0)
+    authenticator._complain_at -= 60
+    await authenticator.save()
+    assert len([record for record in caplog.records if "could not be saved" in record.message]) == 2
+
+
+async def test_callers_are_written_in_a_thread_and_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Very many callers take long, and requests are answered meanwhile."""
+    authenticator = authenticator_of(Dashboard(ty_predict=OWN), tmp_path / "callers")
+    threads: list[threading.Thread] = []
+    content_of = known_callers._content_of
+
+    def note(callers: Sequence[tuple[str, known_callers.Caller]]) -> bytes:
+        threads.append(threading.current_thread())
+        return content_of(callers)
+
+    monkeypatch.setattr(known_callers, "_content_of", note)
+    saving = asyncio.create_task(authenticator.keep_saved())
+    await authenticator.check(request("Bearer ty_predict"))
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "callers").exists():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    for number in range(20):
+        authenticator._callers.put(digest_of(str(number)), OWN)
+        authenticator._is_unsaved.set()
+        await asyncio.sleep(0.02)
+    saving.cancel()
+    assert len(threads) == 1, "the next write waits for some seconds"
+    assert threads[0] is not threading.main_thread()
+
+
+def test_many_callers_are_read_as_they_were_written(tmp_path: Path) -> None:
+    callers = KnownCallers(tmp_path / "callers", 3600)
+    odd = Access(frozenset({"b", 'a"\\'}), 17.5, 'until "friday"')
+    for number in range(3 * known_callers._YIELD_AFTER + 1):
+        callers.put(digest_of(str(number)), odd)
+    callers.save(callers.to_save() or [])
+    again = KnownCallers(tmp_path / "callers", 3600)
+    assert len(again.digests()) == 3 * known_callers._YIELD_AFTER + 1
+    caller = again.get(digest_of("7"))
+    assert caller is not None
+    assert caller.access == odd
 
 
 async def test_unused_tokens_are_forgotten_and_there_are_not_too_many(

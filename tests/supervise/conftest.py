@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs import lease_clock
 from jobs.errors import QuotaReached
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.messages.environments import InstalledSet, PackageChoice
@@ -212,7 +213,7 @@ class Bench:
 
     def start(self, *script: list[Any], attempt: int = 1, root: int = 1) -> "Run":
         self.repository.scripts[attempt] = list(script)
-        supervisor = AttemptSupervisor(Assignment(attempt, 1, root), self.node, claimed_at=time.monotonic())
+        supervisor = AttemptSupervisor(Assignment(attempt, 1, root), self.node, claimed_at=lease_clock.now())
         return Run(supervisor, asyncio.create_task(supervisor.run()))
 
     async def run(self, *script: list[Any], attempt: int = 1, root: int = 1) -> AttemptEnd | None:

@@ -7,8 +7,9 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import generate_totp_secret
 
-from jobs import access, sealing
+from jobs import access
 from jobs.actions.people.second_factors import PURPOSE, SEALED
+from jobs.keys import sealing
 
 log = structlog.get_logger(__name__)
 

@@ -15,9 +15,9 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja.decorators import decorate_view
 
-from jobs import sealing
 from jobs.actions import idempotency
 from jobs.errors import Conflict, TrainyardError
+from jobs.keys import sealing
 from jobs.models import IdempotencyKey
 from webapp.api import throttle
 from webapp.api.auth import Caller, caller

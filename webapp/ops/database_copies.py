@@ -37,7 +37,10 @@ END $$;
 _AFTER = """
 RESET search_path;
 DO $$ BEGIN
-    IF to_regclass('{table}') IS NOT NULL THEN {statement}; END IF;
+    IF EXISTS (
+        SELECT FROM pg_attribute
+        WHERE attrelid = to_regclass('{table}') AND attname = '{column}' AND NOT attisdropped
+    ) THEN {statement}; END IF;
 END $$;
 """
 
@@ -172,11 +175,12 @@ def replace_sqlite(target: Path, copy: Path, statements: Iterable[tuple[str, str
     Args:
         target: the database.
         copy: the copy, which is moved.
-        statements: what to execute in the copy before: each with the table that it needs.
+        statements: what to execute in the copy before: each with the `table.column` that it needs.
     """
     with contextlib.closing(sqlite3.connect(copy)) as connection, connection:
-        for table, statement in statements:
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchone():
+        for needed, statement in statements:
+            has = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
+            if connection.execute(has, needed.split(".")).fetchone():
                 connection.execute(statement)
     with copy.open("rb") as file:
         os.fsync(file.fileno())
@@ -201,12 +205,13 @@ def replace_postgres(database: Mapping[str, Any], dump: Path, statements: Iterab
     Args:
         database: Django's.
         dump: a file of `pg_dump`, in its custom format.
-        statements: what to execute after that: each with the table that it needs.
+        statements: what to execute after that: each with the `table.column` that it needs.
     """
     labels = {"django"} | {config.label for config in apps.get_app_configs()}
     before, script, after = (dump.with_name(f"{dump.stem}-{part}.sql") for part in ("before", "all", "after"))
     before.write_text(_DROP_OWN_TABLES.format(labels=", ".join(f"'{label}'" for label in sorted(labels))))
-    after.write_text("".join(_AFTER.format(table=table, statement=text) for table, text in statements))
+    parts = [(*needed.split("."), text) for needed, text in statements]
+    after.write_text("".join(_AFTER.format(table=t, column=c, statement=text) for t, c, text in parts))
     # A file, not a pipe: if one program ended early, the other would commit a part.
     run_postgres(
         ["pg_restore", "--clean", "--if-exists", "--no-owner", f"--file={script}", str(dump)], database

@@ -31,6 +31,8 @@ IDENTITIES = (
     "SELECT identity FROM jobs_installationsettings WHERE identity <> ''",
 )
 """Where a database has its identity, in versions that have one."""
+FORGET_WORKERS = "UPDATE jobs_worker SET state = 'lost', process = '' WHERE state IN ('up', 'draining')"
+"""A worker of that time has continued without this database: its further events would have gaps."""
 CHECKPOINT_FOLDER = "checkpoints"
 CHECKPOINTS = "SELECT folder FROM jobs_checkpoint WHERE removed IS NULL"
 
@@ -128,7 +130,10 @@ class Destination:
                 _move_files(scratch / ARTIFACTS, self._artifacts)
             LocalStore(self._artifacts).set_owner(self.identity)
         self._install_keys(scratch)
-        statements = [("jobs_lease", text) for text in _marking(self.identity)]
+        statements = [
+            *(("jobs_lease.holder", text) for text in _marking(self.identity)),
+            ("jobs_worker.process", FORGET_WORKERS),
+        ]
         if is_sqlite(self._database):
             replace_sqlite(Path(self._database["NAME"]), scratch / SQLITE_MEMBER, statements)
         else:

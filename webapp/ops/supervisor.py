@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from jobs.messages.worker_end import seconds_to_end_in
 from jobs.program import ROOT
 from webapp.ops import orphans, ports
 from webapp.ops.async_tools import cancel, run_in_daemon_thread
@@ -34,8 +35,6 @@ DATABASE_WAIT = 60.0
 MISSING_INTERVAL = 15
 # A worker that is up looks for sandboxes and starts its consumer, and a model is loaded again.
 QUIET_SECONDS = 2.0
-# Enough for a running step, its checkpoint and its end.
-WORKER_GRACE = 45.0
 # A web server that fails this often in a row has a fault that a restart does not remove.
 MAX_WEB_START_FAILURES = 6
 # SIGHUP: the terminal of `up` was closed.
@@ -144,7 +143,7 @@ class Supervisor:
         self._start(Part("scheduler", scheduler_argv(), grace=10))
         for number in range(1, self.options.workers + 1):
             argv = worker_argv("default", self.options.slots)
-            self._start(Part(f"worker-{number}", argv, grace=WORKER_GRACE))
+            self._start(Part(f"worker-{number}", argv, grace=seconds_to_end_in(self.environment)))
         serving_socket = self.home.health_socket("serve")
         serving_options = ServingOptions(
             host=self.options.host,

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from jobs.actions.code import package_sets, sandboxes
 from jobs.actions.people import quotas
-from jobs.actions.runs import attempt_end, attempts, run_quotas, tasks
+from jobs.actions.runs import attempt_end, attempts, fence, run_quotas, tasks
 from jobs.actions.storage import checkpoint_copies
 from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.messages.events import RunnerEvent
@@ -34,8 +34,8 @@ class DatabaseAttemptRepository:
     lease.
     """
 
-    def __init__(self, worker_id: int, *, renew_timeout: float) -> None:
-        self._worker_id = worker_id
+    def __init__(self, holder: fence.Holder, *, renew_timeout: float) -> None:
+        self._holder = holder
         self._renew_timeout = renew_timeout
         self._renewals, self._writes = DatabaseThread("renew"), DatabaseThread("write")
         self._claims, self._inputs = DatabaseThread("claim"), DatabaseThread("inputs")
@@ -47,7 +47,7 @@ class DatabaseAttemptRepository:
 
     async def assigned(self) -> Sequence[Assignment]:
         rows = await self._claims.call(
-            lambda: attempts.assigned_to(self._worker_id), timeout=CALL_TIMEOUT_SECONDS
+            lambda: attempts.assigned_to(self._holder.worker), timeout=CALL_TIMEOUT_SECONDS
         )
         return [
             Assignment(
@@ -62,36 +62,41 @@ class DatabaseAttemptRepository:
 
     async def decline_assigned(self) -> None:
         await self._claims.call(
-            lambda: attempt_end.decline_assigned(self._worker_id), timeout=self._renew_timeout
+            lambda: attempt_end.decline_assigned(self._holder.worker, process=self._holder.process),
+            timeout=self._renew_timeout,
         )
 
     async def claim(self, attempt: int) -> bool:
+        worker, process = self._holder
         row = await self._claims.call(
-            lambda: attempts.claim(attempt, worker_id=self._worker_id), timeout=CALL_TIMEOUT_SECONDS
+            lambda: attempts.claim(attempt, worker_id=worker, process=process), timeout=CALL_TIMEOUT_SECONDS
         )
         return row is not None
 
     async def renew(self, attempt_ids: Sequence[int]) -> Mapping[int, Desired]:
+        worker, process = self._holder
         return await self._renewals.call(
-            lambda: attempts.renew(self._worker_id, attempt_ids), timeout=self._renew_timeout
+            lambda: attempts.renew(worker, attempt_ids, process=process), timeout=self._renew_timeout
         )
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         # Without a timeout: it downloads the input files, which may be large.
         return await self._inputs.call(
-            lambda: tasks.task_for(attempt, folder=folder, threads=threads), timeout=None
+            self._held(attempt, lambda: tasks.task_for(attempt, folder=folder, threads=threads)), timeout=None
         )
 
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         await self._writes.call(
-            lambda: sandboxes.record_sandbox(attempt, record), timeout=CALL_TIMEOUT_SECONDS
+            self._held(attempt, lambda: sandboxes.record_sandbox(attempt, record)),
+            timeout=CALL_TIMEOUT_SECONDS,
         )
 
     async def record_packages(
         self, attempt: int, installed: InstalledSet, choice: PackageChoice | None
     ) -> None:
         await self._writes.call(
-            lambda: package_sets.record_packages(attempt, installed, choice), timeout=CALL_TIMEOUT_SECONDS
+            self._held(attempt, lambda: package_sets.record_packages(attempt, installed, choice)),
+            timeout=CALL_TIMEOUT_SECONDS,
         )
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
@@ -104,19 +109,21 @@ class DatabaseAttemptRepository:
         # An outage of the database stops no run, so the file is then stored without the check.
         with contextlib.suppress(DatabaseUnavailable):
             await self._claims.call(
-                lambda: quotas.require_room_for_output(attempt, size), timeout=CALL_TIMEOUT_SECONDS
+                self._held(attempt, lambda: quotas.require_room_for_output(attempt, size)),
+                timeout=CALL_TIMEOUT_SECONDS,
             )
         # Not in a database thread: copying a large file must not delay the writes of other attempts.
         return await asyncio.to_thread(lambda: store().put(path, size=size))
 
     async def share_events(self, attempt: int, rate: int) -> float | None:
         return await self._claims.call(
-            lambda: run_quotas.share_events(attempt, rate), timeout=CALL_TIMEOUT_SECONDS
+            self._held(attempt, lambda: run_quotas.share_events(attempt, rate)), timeout=CALL_TIMEOUT_SECONDS
         )
 
     async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
         await self._claims.call(
-            lambda: run_quotas.require_within_disk(attempt, beside=beside), timeout=CALL_TIMEOUT_SECONDS
+            self._held(attempt, lambda: run_quotas.require_within_disk(attempt, beside=beside)),
+            timeout=CALL_TIMEOUT_SECONDS,
         )
 
     async def record(
@@ -130,22 +137,37 @@ class DatabaseAttemptRepository:
         # `store_file` returned them, so they are the store's own type.
         files = cast(Mapping[str, StoredFile], stored)
         await self._writes.call(
-            lambda: attempts.record_events(attempt, events, spool_position=spool_position, stored=files),
+            lambda: attempts.record_events(
+                attempt, events, spool_position=spool_position, stored=files, by=self._holder
+            ),
             timeout=CALL_TIMEOUT_SECONDS,
         )
 
     async def copies_needed(self, attempt: int, folders: Collection[str]) -> Collection[str]:
         return await self._claims.call(
-            lambda: checkpoint_copies.needed(attempt, folders), timeout=CALL_TIMEOUT_SECONDS
+            self._held(attempt, lambda: checkpoint_copies.needed(attempt, folders)),
+            timeout=CALL_TIMEOUT_SECONDS,
         )
 
     async def record_copy(self, attempt: int, folder: str) -> Sequence[str]:
         return await self._writes.call(
-            lambda: checkpoint_copies.record(attempt, folder), timeout=CALL_TIMEOUT_SECONDS
+            self._held(attempt, lambda: checkpoint_copies.record(attempt, folder)),
+            timeout=CALL_TIMEOUT_SECONDS,
         )
 
     async def finish(self, attempt: int, ending: AttemptEnd) -> None:
         await self._writes.call(
-            lambda: attempt_end.finish(attempt, ending.outcome, error=ending.error, result=ending.result),
+            lambda: attempt_end.finish(
+                attempt, ending.outcome, error=ending.error, result=ending.result, by=self._holder
+            ),
             timeout=CALL_TIMEOUT_SECONDS,
         )
+
+    def _held[T](self, attempt: int, call: Callable[[], T]) -> Callable[[], T]:
+        """Return the call with the check that the attempt is this process's: a database may be restored."""
+
+        def checked() -> T:
+            fence.require_held(attempt, self._holder)
+            return call()
+
+        return checked

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 
+from jobs import lease_clock
 from workers.supervise.attempt.attempt import AttemptSupervisor
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt_end import AttemptEnd
@@ -46,7 +46,7 @@ class HeldAttempts:
             return
         for assignment in await self._node.repository.assigned():
             # Measured before the claim: the database may start the lease at any time during the call.
-            claimed_at = time.monotonic()
+            claimed_at = lease_clock.now()
             if await self._claim(assignment.attempt):
                 self._start(assignment, claimed_at)
 
@@ -72,7 +72,7 @@ class HeldAttempts:
     async def renew(self) -> None:
         """Renew all leases, apply the desired states, and end attempts that this worker no longer holds."""
         # A copy: an attempt that is claimed during the call is missing in the answer, but is held.
-        requested_at, supervisors = time.monotonic(), dict(self._supervisors)
+        requested_at, supervisors = lease_clock.now(), dict(self._supervisors)
         if not supervisors:
             return
         desired = await self._node.repository.renew(list(supervisors))
@@ -85,7 +85,7 @@ class HeldAttempts:
 
     def check_leases(self) -> None:
         """Suspend runs whose leases may have expired, before another worker may start them; resume others."""
-        now = time.monotonic()
+        now = lease_clock.now()
         for attempt, supervisor in self._supervisors.items():
             if supervisor.ended or not supervisor.lease.check(now):
                 continue
@@ -107,6 +107,11 @@ class HeldAttempts:
     def end_all(self, ending: AttemptEnd) -> None:
         for supervisor in self._supervisors.values():
             supervisor.end(ending)
+
+    def skip_uploads(self) -> None:
+        """Write the ends of all attempts without waiting for the copies of their checkpoints."""
+        for supervisor in self._supervisors.values():
+            supervisor.skip_uploads()
 
     async def wait_until_empty(self, seconds: float) -> bool:
         """Wait until all attempts have ended; return False on a timeout."""

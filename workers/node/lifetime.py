@@ -5,18 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from jobs.messages.worker_end import seconds_to_end
 from workers.supervise.timing import Timing
 
-KILL_SECONDS = 5.0
-"""The time to end killed runners and to write the last events and ends of their attempts."""
-CLEAN_UP_SECONDS = 5.0
-"""The time from a worker's last run to its end."""
 STEP_SECONDS = 1.0
-
-
-def seconds_to_end(timing: Timing) -> float:
-    """Return how long a worker may take from the decision to end until it has ended."""
-    return timing.grace + 2 * KILL_SECONDS + CLEAN_UP_SECONDS
 
 
 class Lifetime:
@@ -37,7 +29,7 @@ class Lifetime:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._idle_exit, self._max_life = idle_exit, max_life
-        self._to_end = seconds_to_end(timing)
+        self._to_end = seconds_to_end(timing.grace, timing.upload_grace)
         self._now = now
         self._started = self._busy_until = now()
         self.ending = ""

@@ -17,6 +17,7 @@ from django.conf import settings as django_settings
 
 from jobs import queue
 from jobs.actions.runs import workers
+from jobs.actions.runs.fence import Holder
 from jobs.messages.sandbox import LevelState
 from jobs.models import Worker
 from jobs.queries import compatibility
@@ -89,7 +90,7 @@ class NodeResources:
         self.folder = folder
         self.name = folder.name
         """The worker's name, which another home's worker on this host may already have."""
-        self._process = secrets.token_hex(16)
+        self.process = secrets.token_hex(16)
         self.lifetime = lifetime
         self.pool = pool
         self.slots = slots
@@ -144,7 +145,7 @@ class NodeResources:
         self.records.worker_id = worker_id
         return NodeContext(
             repository=DatabaseAttemptRepository(
-                worker_id, renew_timeout=self.settings.timing.renew_patience
+                Holder(worker_id, self.process), renew_timeout=self.settings.timing.renew_patience
             ),
             pool=self.pool,
             devices=self.devices,
@@ -244,7 +245,7 @@ class NodeResources:
             labels=self.settings.labels,
             devices=self.inventory.devices(),
             info=self.info(),
-            process=self._process,
+            process=self.process,
         )
 
 
@@ -354,7 +355,8 @@ class Membership:
         """Record that the worker is gone. If that fails, its lease expires."""
         try:
             await self._resources.database.call(
-                lambda: workers.mark_as_gone(self.worker_id), timeout=self._timing.renew_patience
+                lambda: workers.mark_as_gone(self.worker_id, process=self._resources.process),
+                timeout=self._timing.renew_patience,
             )
         except DatabaseUnavailable as error:
             log.warning("the worker could not deregister: %s", error)
@@ -378,7 +380,9 @@ class Membership:
         )
         info["warm"] = [process.model_dump() for process in warm]
         registered = await self._resources.database.call(
-            lambda: workers.heartbeat(self.worker_id, devices=devices, info=info),
+            lambda: workers.heartbeat(
+                self.worker_id, devices=devices, info=info, process=self._resources.process
+            ),
             timeout=self._timing.renew_patience,
         )
         self._recovery.succeeded()

@@ -11,12 +11,14 @@ from jobs.actions.own_installation import require_own_installation
 from jobs.actions.runs import attempt_end
 from jobs.actions.runs.workers import NameTaken
 from jobs.logged_errors import log_errors
+from jobs.messages.worker_end import KILL_SECONDS
 from jobs.queries.compatibility import Incompatible
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
+from workers.node.draining import drain
 from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory, cores, memory_per_slot
-from workers.node.lifetime import KILL_SECONDS, Lifetime
+from workers.node.lifetime import Lifetime
 from workers.node.membership import Membership, NodeResources
 from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
 from workers.node.settings import NodeSettings
@@ -145,7 +147,7 @@ class Node:
                 # Nothing more is written to a database of another version: its runs end with their leases.
                 raise Incompatible(membership.incompatible)
             if self._draining.is_set():
-                await self._drain(membership)
+                await drain(membership, self._timing, self._killed)
             else:
                 await self._stop_lost_worker(membership)
         finally:
@@ -187,24 +189,6 @@ class Node:
 
     def _is_busy(self) -> bool:
         return self._membership is not None and self._membership.is_busy
-
-    async def _drain(self, membership: Membership) -> None:
-        """Let every run write a checkpoint and end, so that it resumes on another worker at once."""
-        log.info(
-            "shutting down; waiting for the checkpoints of %d runs", len(membership.attempts.attempt_ids)
-        )
-        await membership.leave()
-        membership.attempts.drain()
-        empty = asyncio.create_task(membership.attempts.wait_until_empty(self._timing.grace + KILL_SECONDS))
-        killed = asyncio.create_task(self._killed.wait())
-        await asyncio.wait([empty, killed], return_when=asyncio.FIRST_COMPLETED)
-        killed.cancel()
-        empty.cancel()
-        # Attempts that have ended keep their end. The others resume elsewhere; this costs them no restart.
-        membership.attempts.end_all(AttemptEnd.drained())
-        if not await membership.attempts.wait_until_empty(KILL_SECONDS):
-            membership.attempts.abandon()
-        await membership.deregister()
 
     async def _stop_lost_worker(self, membership: Membership) -> None:
         """End all runs: other workers may already have been given them."""

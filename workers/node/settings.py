@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.messages.sandbox import Level
+from jobs.messages.worker_end import seconds_to_end
 from jobs.worker_options import add_worker_options, labels_of
 from workers.confinement.forking.client import can_fork
 from workers.confinement.isolation.users import UidRange
 from workers.confinement.sandbox.levels import allowed_levels
 from workers.node.disk import min_free_bytes
-from workers.node.lifetime import seconds_to_end
 from workers.runner.environment import Environment
 from workers.supervise.attempt.memory import in_memory_bytes
 from workers.supervise.attempt.packages import build_limits
@@ -89,11 +89,12 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         timing = Timing.from_environment()
     except ValueError as error:
         parser.error(str(error))
-    shortest = 2 * seconds_to_end(timing)
+    shortest = 2 * seconds_to_end(timing.grace, timing.upload_grace)
     if options.max_life is not None and options.max_life < shortest:
         parser.error(
             f"argument --max-life: {options.max_life:.0f}s is too short, since runs get up to "
-            f"{timing.grace:.0f}s to write their checkpoints; give {shortest:.0f}s or more"
+            f"{timing.grace:.0f}s to write their checkpoints and {timing.upload_grace:.0f}s to copy them; "
+            f"give {shortest:.0f}s or more"
         )
     forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
     standbys = _count(parser, STANDBY_VARIABLE, 1)

@@ -25,7 +25,9 @@ PREFIX = "ty_"
 _CACHE_SECONDS = 10.0
 _REFRESH_SECONDS = 4.0
 # A burst of new tokens makes few writes.
-_SAVE_PAUSE = 0.2
+_SAVE_PAUSE = 2.0
+# A full disk is tried again often, and logged seldom.
+_COMPLAINT_SECONDS = 60.0
 # While the dashboard does not answer, until the next question.
 _RETRY_SECONDS = 1.0
 # The time that a request with a new token waits for an answer. A dashboard that needs longer counts as away.
@@ -66,6 +68,7 @@ class TokenAuthenticator:
         self._free_lookups = asyncio.Semaphore(_MAX_LOOKUPS)
         self._is_away = False
         self._is_unsaved = asyncio.Event()
+        self._complain_at = 0.0
 
     @property
     def problem(self) -> str | None:
@@ -144,12 +147,14 @@ class TokenAuthenticator:
 
     async def save(self) -> None:
         """Save the answers if they have changed. A full disk must not end the check of tokens."""
-        if (content := self._callers.content_to_save()) is None:
+        if (callers := self._callers.to_save()) is None:
             return
         try:
-            await asyncio.to_thread(self._callers.save, content)
+            await asyncio.to_thread(self._callers.save, callers)
         except OSError as error:
-            logger.error("the known callers could not be saved: %s", error)
+            if time.monotonic() >= self._complain_at:
+                self._complain_at = time.monotonic() + _COMPLAINT_SECONDS
+                logger.error("the known callers could not be saved: %s", error)
 
     async def close(self) -> None:
         """Save the answers, and abandon the questions that have none yet."""

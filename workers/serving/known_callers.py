@@ -5,8 +5,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import batched
 from math import inf
 from pathlib import Path
 
@@ -20,6 +21,8 @@ logger = logging.getLogger("trainyard.serving")
 MAX_CALLERS = 10_000
 # Times of confirmations alone are worth a write of the file only so often.
 _SAVE_SECONDS = 300.0
+# About a millisecond.
+_YIELD_AFTER = 50
 
 
 class SavedCaller(Frozen):
@@ -122,38 +125,53 @@ class KnownCallers:
             self._callers[digest].is_noted = True
         return used
 
-    def content_to_save(self) -> bytes | None:
-        """Return the file's next content; None while the one on disk is good enough."""
-        now, clock = time.monotonic(), time.time()
+    def to_save(self) -> list[tuple[str, Caller]] | None:
+        """Return the callers for the next file; None while the one on disk is good enough."""
+        now = time.monotonic()
         if self._path is None or not (self._is_changed or now - self._saved_at > _SAVE_SECONDS):
             return None
         self._is_changed, self._saved_at = False, now
-        callers = {
-            digest: SavedCaller(
-                endpoints=None if one.access.endpoints is None else tuple(sorted(one.access.endpoints)),
-                expires=one.access.expires,
-                warning=one.access.warning,
-                confirmed=clock - (now - one.confirmed),
-                metrics=one.access.metrics,
-            )
-            for digest, one in self._callers.items()
-        }
-        body = SavedCallers(callers=callers).model_dump_json().encode()
-        return _checksum(body) + b"\n" + body
+        return list(self._callers.items())
 
-    def save(self, content: bytes) -> None:
-        """Replace the file atomically. Any thread may do it.
+    def save(self, callers: Sequence[tuple[str, Caller]]) -> None:
+        """Replace the file atomically. Call it in a thread: many callers take long.
 
         Raises:
             OSError: the disk is full or broken; the next change is saved again.
         """
-        assert self._path is not None  # noqa: S101 - there is no content to save otherwise
+        assert self._path is not None  # noqa: S101 - there are no callers to save otherwise
         try:
+            # One at a time, also while the content is made: an older one must not replace a newer one.
             with self._writing:
-                _replace(self._path, content)
+                _replace(self._path, _content_of(callers))
         except OSError:
             self._is_changed = True
             raise
+
+
+def _content_of(callers: Sequence[tuple[str, Caller]]) -> bytes:
+    """Return the file's content. Requests are answered between small parts of it."""
+    now, clock = time.monotonic(), time.time()
+    parts: list[str] = []
+    for some in batched(callers, _YIELD_AFTER):
+        parts += [f'"{digest}":{_saved(one, clock - now).model_dump_json()}' for digest, one in some]
+        # Otherwise the other thread would wait for the interpreter's whole switch interval.
+        time.sleep(0)
+    body = f'{{"version":{SavedCallers().version},"callers":{{{",".join(parts)}}}}}'.encode()
+    return _checksum(body) + b"\n" + body
+
+
+def _saved(caller: Caller, offset: float) -> SavedCaller:
+    # First: an answer that arrives meanwhile must not give its time to the one before.
+    confirmed = caller.confirmed
+    access = caller.access
+    return SavedCaller(
+        endpoints=None if access.endpoints is None else tuple(sorted(access.endpoints)),
+        expires=access.expires,
+        warning=access.warning,
+        confirmed=confirmed + offset,
+        metrics=access.metrics,
+    )
 
 
 def _read(path: Path) -> dict[str, Caller]:

@@ -7,6 +7,7 @@ from math import inf, nan
 from typing import Self
 
 from jobs.messages.lease import LEASE_SECONDS
+from jobs.messages.worker_end import GRACE, UPLOAD_GRACE
 
 PREFIX = "TRAINYARD_NODE_"
 FIXED = ("lease",)
@@ -20,7 +21,7 @@ class Timing:
     lease: float = LEASE_SECONDS
     """How long a worker holds an attempt after a renewal."""
     lease_margin: float = 3.0
-    """How long before the lease expires the node ends the run itself, by its monotonic clock."""
+    """How long before the lease expires the node suspends the run itself, by `jobs.lease_clock`."""
     renew: float = 5.0
     """How often leases are renewed."""
     renew_patience: float = 3.0
@@ -38,7 +39,7 @@ class Timing:
     """How often CPU and memory of a runner become points of a chart."""
     quota: float = 5.0
     """How often an attempt asks for its share of its project's quota of events a second."""
-    grace: float = 30.0
+    grace: float = GRACE
     """Time from the request to yield until the runner is killed."""
     same_signal: float = 1.0
     """How long after a runner's yield a signal to this process counts as the cause."""
@@ -72,7 +73,7 @@ class Timing:
     """How often a pruner gets the learning curves of trials that ended on other runners."""
     upload: float = 1.0
     """The least time between two copies of one training's checkpoints into object storage."""
-    upload_grace: float = 20.0
+    upload_grace: float = UPLOAD_GRACE
     """How long the end of an attempt waits for the copies of its last checkpoints."""
     retry_first: float = 0.1
     """The first delay before a failed call is repeated; further delays double up to `retry_limit`."""

@@ -7,10 +7,11 @@ from typing import Any
 from django.db import transaction
 from pydantic import ValidationError
 
-from jobs import access, clock, sealing
+from jobs import access, clock
 from jobs.actions.audit import audit
 from jobs.actions.people import quotas
 from jobs.errors import BadInput, Conflict, NotFound
+from jobs.keys import sealing
 from jobs.models import Credential as CredentialRow
 from jobs.models import Project, User
 from jobs.spec.data.credentials import CREDENTIAL, Credential

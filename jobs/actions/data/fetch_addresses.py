@@ -1,8 +1,9 @@
 """Checks fetch addresses, and encrypts them: an address can contain a secret."""
 
-from jobs import sealing, upload_formats
+from jobs import upload_formats
 from jobs.actions.data import credentials
 from jobs.errors import BadInput, FetchFailed
+from jobs.keys import sealing
 from jobs.models import Credential as CredentialRow
 from jobs.models import DatasetVersion, Fetch, Project
 from jobs.sources import refusals

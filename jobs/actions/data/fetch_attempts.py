@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import Count, F, QuerySet
 
-from jobs import clock, sealing, upload_formats
+from jobs import clock, upload_formats
 from jobs.actions.data import credentials
 from jobs.actions.data.fetch_addresses import unreadable_message, url_of
 from jobs.actions.data.profiles import queue_profile
 from jobs.actions.people import quotas
 from jobs.actions.storage import artifacts
 from jobs.errors import FetchFailed, QuotaReached, TrainyardError
+from jobs.keys import sealing
 from jobs.models import DatasetVersion, Fetch, Project
 from jobs.queries.people.quotas import disk_sentence, limits_of
 from jobs.queries.storage import disk_use

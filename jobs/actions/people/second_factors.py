@@ -2,7 +2,7 @@
 
 from django.apps import apps
 
-from jobs import sealing
+from jobs.keys import sealing
 
 PURPOSE = "second-factor"
 SEALED = "sealed:"

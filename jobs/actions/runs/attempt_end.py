@@ -9,6 +9,7 @@ from jobs import clock, hints
 from jobs.actions.isolation import for_each
 from jobs.actions.job_locks import lock_root, locked_with_root
 from jobs.actions.runs import reachability, results
+from jobs.actions.runs.fence import Holder, require_held
 from jobs.actions.runs.kind_actions import JobError
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
@@ -37,7 +38,12 @@ LEFT_OPEN: JobError = {
 
 
 def finish(
-    attempt_id: int, outcome: Outcome, *, error: JobError | None = None, result: dict[str, Any] | None = None
+    attempt_id: int,
+    outcome: Outcome,
+    *,
+    error: JobError | None = None,
+    result: dict[str, Any] | None = None,
+    by: Holder | None = None,
 ) -> None:
     """End an attempt and update its job or trials. A second call with the same outcome does nothing.
 
@@ -49,17 +55,22 @@ def finish(
         outcome: how it ended. After `lost`, the work is queued again and resumes from its newest checkpoint.
         error: `code`, `message` and optionally `traceback`, for a failure.
         result: the content in the task's `result` event.
+        by: the worker that reports the end; None: not a worker.
 
     Raises:
-        StaleFence: the attempt has ended with another outcome.
+        StaleFence: the attempt has ended with another outcome, or the worker does not run it.
     """
     with transaction.atomic():
         rows = Attempt.objects.filter(pk=attempt_id).open()
+        if by is not None:
+            require_held(attempt_id, by)
+            # Not one that it has not claimed: a restored database may have given the id to other work.
+            rows = rows.filter(state=AttemptState.RUNNING)
         if not rows.update(state=AttemptState.ENDED, outcome=outcome, error=error, ended=clock.now()):
             was = Attempt.objects.values_list("outcome", flat=True).get(pk=attempt_id)
             if was == outcome:
                 return
-            raise StaleFence(f"attempt {attempt_id} has ended as {was}")
+            raise StaleFence(f"attempt {attempt_id} {f'has ended as {was}' if was else 'is not claimed'}")
         attempt = Attempt.objects.get(pk=attempt_id)
         # Locked: a stop that commits between this read and the transition would leave the job in `stopping`.
         attempt.job = locked_with_root(attempt.job_id)
@@ -250,14 +261,19 @@ def _end_with_worker(attempt: Attempt) -> None:
     finish(attempt.pk, Outcome.LOST, error=error)
 
 
-def decline_assigned(worker_id: int) -> None:
+def decline_assigned(worker_id: int, *, process: str = "") -> None:
     """Place nothing more on a worker that shuts down, and place its unclaimed attempts again.
 
     The worker repeats the call until it has ended: an attempt may be placed, or an administrator enable the
     worker, at the same moment.
+
+    Args:
+        worker_id: the worker's key.
+        process: with which it was registered; empty: without one.
     """
-    Worker.objects.filter(pk=worker_id, state=Worker.State.UP).update(state=Worker.State.DRAINING)
-    for_each(Attempt.objects.filter(worker_id=worker_id, state=AttemptState.ASSIGNED), _decline)
+    own = Worker.objects.filter(pk=worker_id, process=process)
+    own.filter(state=Worker.State.UP).update(state=Worker.State.DRAINING)
+    for_each(Attempt.objects.filter(worker__in=own, state=AttemptState.ASSIGNED), _decline)
 
 
 def _decline(assigned: Attempt) -> None:

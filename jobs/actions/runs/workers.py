@@ -83,17 +83,22 @@ def register(
     return worker
 
 
-def heartbeat(worker_id: int, *, devices: list[dict[str, Any]], info: dict[str, Any]) -> bool:
-    """Renew the worker's lease. Return False if it was declared lost and must register again."""
-    renewed = Worker.objects.filter(pk=worker_id, state__in=LIVE).update(
+def heartbeat(
+    worker_id: int, *, devices: list[dict[str, Any]], info: dict[str, Any], process: str = ""
+) -> bool:
+    """Renew the worker's lease. Return False if it must register again.
+
+    It was declared lost, or a restored database has given its key to another process.
+    """
+    renewed = Worker.objects.filter(pk=worker_id, process=process, state__in=LIVE).update(
         lease_until=clock.seconds_from_now(WORKER_LEASE_SECONDS), devices=devices, info=info
     )
     return bool(renewed)
 
 
-def mark_as_gone(worker_id: int) -> None:
+def mark_as_gone(worker_id: int, *, process: str = "") -> None:
     """Mark a worker as gone after an orderly shutdown."""
-    Worker.objects.filter(pk=worker_id, state__in=LIVE).update(state=Worker.State.GONE)
+    Worker.objects.filter(pk=worker_id, process=process, state__in=LIVE).update(state=Worker.State.GONE)
     hints.send("schedule", worker=worker_id)
 
 

@@ -51,14 +51,14 @@ class _Answer(NamedTuple):
     until: float
 
 
-class _Asked(NamedTuple):
+class _Question(NamedTuple):
     place: str
-    answer: "Future[StoreMark]"
+    is_copy: bool
 
 
 _last: list[_Answer] = []
-_asked: list[_Asked] = []
-"""The question to the store that has no answer yet."""
+_asked: "dict[_Question, Future[StoreMark]]" = {}
+"""The questions to the store that have no answer yet."""
 
 
 def identity() -> Identity:
@@ -125,39 +125,38 @@ def recent_problem() -> str | None:
     """
     if not _is_fresh():
         own = identity()
-        sentence = problem_between(own, _read_in_time(own))
+        sentence = problem_between(own, _read_in_time(is_copy=own.is_copy))
         _last[:] = [_Answer(_place(), sentence, time.monotonic() + FRESH_SECONDS)]
     return _last[0].problem
 
 
-def _read_in_time(own: Identity) -> StoreMark:
-    """Read the store's mark in a thread: the scheduler, among others, must not wait for a silent store.
+def _read_in_time(*, is_copy: bool) -> StoreMark:
+    """Read the store's mark in a thread: the scheduler and uploads must not wait for a silent store.
 
     The next call waits for the same answer, so that an outage leaves one thread behind.
     """
-    place = _place()
-    # Another thread may empty the list.
-    asked = next((one for one in [*_asked] if one.place == place), None)
-    if asked is None:
-        asked = _Asked(place, Future())
-        _asked[:] = [asked]
-        Thread(target=_read_into, args=(asked.answer, own), name="store-mark", daemon=True).start()
+    key = _Question(_place(), is_copy)
+    answer: Future[StoreMark] = Future()
+    # Another thread may have asked at this moment.
+    if (asked := _asked.setdefault(key, answer)) is answer:
+        Thread(target=_read_into, args=(answer, is_copy), name="store-mark", daemon=True).start()
     try:
-        return asked.answer.result(timeout=PATIENCE_SECONDS)
+        return asked.result(timeout=PATIENCE_SECONDS)
     except TimeoutError:
-        if asked.answer.done():
+        if asked.done():
             raise
         raise TimeoutError(
             f"{settings.TRAINYARD_ARTIFACTS} does not answer within {PATIENCE_SECONDS:g} s"
         ) from None
     finally:
-        if asked.answer.done():
-            _asked.clear()
+        # Not a further question, which another thread may have asked since.
+        if asked.done() and _asked.get(key) is asked:
+            _asked.pop(key, None)
 
 
-def _read_into(answer: "Future[StoreMark]", own: Identity) -> None:
+def _read_into(answer: "Future[StoreMark]", is_copy: bool) -> None:
     try:
-        answer.set_result(read_mark(is_copy=own.is_copy))
+        answer.set_result(read_mark(is_copy=is_copy))
     except OSError as error:
         answer.set_exception(error)
 
@@ -194,7 +193,7 @@ def _is_fresh() -> bool:
 def _answer() -> str | None:
     try:
         # Without an owner the store is not prepared yet, and the database is not asked.
-        return None if read_mark(is_copy=False).owner is None else recent_problem()
+        return None if _read_in_time(is_copy=False).owner is None else recent_problem()
     except (DatabaseError, InterfaceError, OSError):
         # An outage stops no run, and storing a file deletes nothing.
         return _last[0].problem if _last else None

@@ -228,3 +228,27 @@ def test_a_store_that_is_silent_holds_up_the_removal_of_checkpoints_for_a_moment
     monkeypatch.setattr(ownership, "PATIENCE_SECONDS", 20.0)
     assert retention.remove_superfluous() == 0
     assert len(asked) == 1
+
+
+def test_an_upload_waits_for_a_silent_store_for_a_moment_only(
+    monkeypatch: pytest.MonkeyPatch, people: People
+) -> None:
+    assert owning.settle() is None
+    ownership.forget()
+    answered, owner, asked = threading.Event(), store().owner(), []
+
+    def be_silent() -> str | None:
+        asked.append(1)
+        answered.wait(20)
+        return owner
+
+    monkeypatch.setattr(store(), "owner", be_silent)
+    monkeypatch.setattr(ownership, "PATIENCE_SECONDS", 0.05)
+    began = time.monotonic()
+    try:
+        for _ in range(3):
+            resumable_uploads.begin(people.project, name="a.csv", length=1, by=people.member)
+    finally:
+        answered.set()
+    assert time.monotonic() - began < 10
+    assert len(asked) == 1, "all wait for the same answer"

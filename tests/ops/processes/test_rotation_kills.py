@@ -13,10 +13,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.backends.utils import CursorWrapper
 
-from jobs import sealing
 from jobs.actions import own_installation
 from jobs.actions.audit import audit
-from jobs.keys import key_ring, secret_keys
+from jobs.keys import key_ring, sealing, secret_keys
 from jobs.keys.secret_keys import SecretKeys
 from jobs.models import Credential, InstallationSettings, Project
 from jobs.queries.audit import audit_verification

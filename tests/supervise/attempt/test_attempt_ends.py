@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs import lease_clock
 from jobs.errors import StaleFence, StaleState
 from jobs.messages.control import Start
 from jobs.messages.events import (
@@ -40,7 +41,7 @@ async def test_ending_an_attempt_kills_its_runner(bench: Bench) -> None:
 async def test_the_owners_desired_state_is_applied(bench: Bench, desired: Desired, outcome: Outcome) -> None:
     run = bench.start(["hold"])
     await until(lambda: bench.repository.events.get(1))
-    run.supervisor.lease_renewed(asyncio.get_running_loop().time(), desired)
+    run.supervisor.lease_renewed(lease_clock.now(), desired)
     await run.ended()
     assert bench.repository.endings[1].outcome is outcome
     assert bench.repository.endings[1].error is None
@@ -50,7 +51,7 @@ async def test_a_pause_that_is_revoked_ends_the_attempt_for_a_resume(bench: Benc
     run = bench.start(["hold"])
     await until(lambda: bench.repository.events.get(1))
     for desired in (Desired.PAUSED, Desired.RUNNING):
-        run.supervisor.lease_renewed(asyncio.get_running_loop().time(), desired)
+        run.supervisor.lease_renewed(lease_clock.now(), desired)
     await run.ended()
     assert (bench.repository.endings[1].outcome, bench.repository.endings[1].code) == (
         Outcome.LOST,
@@ -64,7 +65,7 @@ async def test_a_runner_that_does_not_yield_in_time_is_killed_with_the_requested
     bench.with_timing(grace=0.2)
     run = bench.start(["ignore"])
     await until(lambda: bench.repository.events.get(1))
-    run.supervisor.lease_renewed(asyncio.get_running_loop().time(), Desired.PAUSED)
+    run.supervisor.lease_renewed(lease_clock.now(), Desired.PAUSED)
     await run.ended()
     assert bench.repository.endings[1].outcome is Outcome.PAUSED
     assert bench.repository.endings[1].code == "grace_over"

@@ -5,9 +5,11 @@ import time
 import psutil
 import pytest
 
+from jobs import lease_clock
 from jobs.messages.events import Warned
 from jobs.states import Desired, Outcome
 from tests.supervise.conftest import Bench, Run, until
+from workers.node.held_attempts import HeldAttempts
 from workers.supervise.attempt_end import AttemptEnd
 
 STEPS = 100_000
@@ -15,13 +17,13 @@ SLOWLY = ["slowly", 0, STEPS, 0.02]
 
 
 def let_lease_expire(run: Run) -> None:
-    run.supervisor.lease.valid_until = time.monotonic() - 1
-    run.supervisor.lease.check(time.monotonic())
+    run.supervisor.lease.valid_until = lease_clock.now() - 1
+    run.supervisor.lease.check(lease_clock.now())
 
 
 def renew(run: Run) -> None:
-    run.supervisor.lease_renewed(time.monotonic(), Desired.RUNNING)
-    run.supervisor.lease.check(time.monotonic())
+    run.supervisor.lease_renewed(lease_clock.now(), Desired.RUNNING)
+    run.supervisor.lease.check(lease_clock.now())
 
 
 def is_stopped(pid: int) -> bool:
@@ -115,3 +117,26 @@ async def test_a_run_that_cannot_be_suspended_is_ended(bench: Bench, monkeypatch
     let_lease_expire(run)
     await run.ended()
     assert bench.repository.endings[1].code == "lease_lost"
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="the platform has no such clock")
+async def test_a_run_is_suspended_when_its_machine_wakes_up_after_its_lease(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.repository.scripts[1] = [SLOWLY]
+    attempts = HeldAttempts(bench.node, disk_shortage=lambda: None)
+    await attempts.claim_assigned()
+    await until(lambda: bench.repository.losses())
+    (pid,) = bench.pids
+    attempts.check_leases()
+    assert not is_stopped(pid)
+    # As during a sleep of the machine: only this clock runs.
+    clock_gettime = time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: clock_gettime(clock) + bench.node.timing.lease)
+    attempts.check_leases()
+    await until(lambda: is_stopped(pid))
+    await attempts.renew()
+    attempts.check_leases()
+    await until(lambda: not is_stopped(pid))
+    attempts.end_all(AttemptEnd(Outcome.KILLED))
+    assert await attempts.wait_until_empty(30)

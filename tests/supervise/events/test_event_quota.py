@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs import lease_clock
 from jobs.errors import QuotaReached
 from jobs.messages.events import CheckpointCommitted, Warned
 from jobs.states import Desired, Outcome
@@ -51,7 +52,7 @@ async def test_a_flooding_run_does_not_delay_another(bench: Bench) -> None:
     assert bench.repository.endings[2].outcome is Outcome.COMPLETED
     assert bench.repository.losses(2) == list(range(500))
     assert not flooding.supervisor.ended
-    flooding.supervisor.lease_renewed(time.monotonic(), Desired.KILLED)
+    flooding.supervisor.lease_renewed(lease_clock.now(), Desired.KILLED)
     await flooding.ended()
 
 
@@ -61,7 +62,7 @@ async def test_a_run_reports_its_rate_and_follows_its_share(bench: Bench) -> Non
     await until(lambda: max(bench.repository.rates, default=0) > 100)
     bench.repository.share = None
     await until(lambda: len(bench.repository.losses()) > 20_000, 30)
-    run.supervisor.lease_renewed(time.monotonic(), Desired.KILLED)
+    run.supervisor.lease_renewed(lease_clock.now(), Desired.KILLED)
     await run.ended()
 
 
@@ -72,7 +73,7 @@ async def test_a_run_that_waits_yields_at_once_with_all_points_that_it_has_sent(
     bench.repository.share = 100.0
     run = bench.start(["points", 0, 1000], ["flood"])
     await until(lambda: "events_over_quota" in codes(bench) if bench.repository.events.get(1) else False)
-    run.supervisor.lease_renewed(time.monotonic(), desired)
+    run.supervisor.lease_renewed(lease_clock.now(), desired)
     await run.ended()
     ending = bench.repository.endings[1]
     assert (ending.outcome.value, ending.code) == (desired.value, "")
@@ -152,7 +153,7 @@ async def test_a_run_that_fills_its_own_folder_ends_and_another_continues(
     assert bench.repository.endings[1].code == "quota_reached"
     assert 9000 <= max(bench.repository.besides) < 9700, "a file that is in the store counts there"
     assert not other.supervisor.ended
-    other.supervisor.lease_renewed(time.monotonic(), Desired.STOPPED)
+    other.supervisor.lease_renewed(lease_clock.now(), Desired.STOPPED)
     await other.ended()
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs.messages.worker_end import seconds_to_end
 from tests.supervise.conftest import QUICK
-from workers.node.lifetime import Lifetime, seconds_to_end
+from workers.node.lifetime import Lifetime
 from workers.node.settings import read_settings
 from workers.supervise.timing import Timing
 
@@ -33,11 +34,11 @@ def test_a_worker_ends_after_a_time_without_work_which_each_run_begins_anew() ->
 
 
 def test_a_worker_has_ended_at_the_end_of_its_life_also_while_it_runs_something() -> None:
-    clock, timing = Clock(), Timing(grace=30)
+    clock, timing = Clock(), Timing(grace=30, upload_grace=20)
     life = Lifetime(None, 14_400, timing, clock)
-    clock.now += 14_400 - seconds_to_end(timing) - 1
+    clock.now += 14_400 - seconds_to_end(30, 20) - 1
     assert not life.check(busy=True)
-    assert life.info() == {"max_life_seconds": 14_400, "seconds_left": 46}
+    assert life.info() == {"max_life_seconds": 14_400, "seconds_left": 66}
     clock.now += 1
     assert life.check(busy=True)
     assert life.info()["ending"] == "It reaches the end of its life of 14400 s (--max-life)."

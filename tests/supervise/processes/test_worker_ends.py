@@ -15,7 +15,7 @@ from tests.supervise.processes.test_node import FINAL, points, schedule_until, s
 __all__ = ["yard"]
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
-SHORT = {"TRAINYARD_NODE_GRACE": "3"}
+SHORT = {"TRAINYARD_NODE_GRACE": "3", "TRAINYARD_NODE_UPLOAD_GRACE": "0"}
 """Ends take at most 18 s."""
 LIFE = ("--max-life", "60s")
 

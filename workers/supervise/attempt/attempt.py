@@ -57,7 +57,7 @@ class AttemptSupervisor:
         return self._ending.done()
 
     def lease_renewed(self, requested_at: float, desired: Desired) -> None:
-        """Note a renewal requested at `requested_at` (monotonic), and apply the owner's desired state."""
+        """Note a renewal requested at a time of `jobs.lease_clock`; apply the owner's desired state."""
         self.lease.renewed(requested_at)
         if desired is Desired.KILLED:
             self.end(AttemptEnd(Outcome.KILLED))
@@ -76,6 +76,11 @@ class AttemptSupervisor:
         """End the run now; the first ending wins."""
         if not self._ending.done():
             self._ending.set_result(ending)
+
+    def skip_uploads(self) -> None:
+        """Write the end without waiting for the copies of the last checkpoints."""
+        if self._uploads is not None:
+            self._uploads.skip()
 
     async def run(self) -> None:
         """Prepare the task, run it, write all events and the end, and delete the attempt's folder."""

@@ -12,7 +12,7 @@ class HeldLease:
     continues after a renewal, which proves that the attempt is still held, and ends if the attempt is not.
 
     Args:
-        requested_at: when the claim was requested, by the monotonic clock.
+        requested_at: when the claim was requested, by `jobs.lease_clock`.
         validity: the seconds after a request during which the lease certainly lasts. The database may have
             begun it at any time from the request on.
     """
@@ -41,12 +41,13 @@ class HeldLease:
         return self._suspended_before + (0.0 if self._suspended_at is None else now - self._suspended_at)
 
     def check(self, now: float) -> bool:
-        """Suspend or resume the run by the time. Return whether that has changed."""
+        """Suspend or resume the run by the time of `jobs.lease_clock`. Return whether that has changed."""
         must_wait = now > self.valid_until
         if must_wait == self.suspended:
             return False
         if must_wait:
-            self._suspended_at = now
+            # Not `now`: a sleep of the machine is no time of the run, nor one of its suspension.
+            self._suspended_at = time.monotonic()
         else:
             self._suspended_before, self._suspended_at = self.seconds_suspended, None
         for event, is_set in ((self._must_wait, must_wait), (self._may_run, not must_wait)):

@@ -64,6 +64,8 @@ class CheckpointUploads:
         self._backoff = Backoff(timing.retry_first, timing.retry_limit)
         self._failing = False
         self._uploading = asyncio.Lock()
+        self._grace = timing.upload_grace
+        self._limit: asyncio.Timeout | None = None
 
     def add(self, recorded: Sequence[CheckpointCommitted]) -> None:
         """Note checkpoints that the database has. Each replaces the one of its training that still waits."""
@@ -100,14 +102,21 @@ class CheckpointUploads:
         if not self._waiting:
             return
         with contextlib.suppress(StaleFence, TimeoutError):
-            async with asyncio.timeout(self._timing.upload_grace):
+            async with asyncio.timeout(self._grace) as self._limit:
                 while self._waiting:
                     await self._upload(next(iter(self._waiting)))
+        self._limit = None
         if self._waiting:
             log.warning(
                 "attempt %s ends before %d of its checkpoints were copied to the store",
                 self._attempt, len(self._waiting),
             )  # fmt: skip
+
+    def skip(self) -> None:
+        """Let `finish` wait no longer, whether it was called already or not."""
+        self._grace = 0.0
+        if self._limit is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def _next_due(self) -> Training | None:
         """Wait until a training's upload is due; return None if none waits."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jobs.errors import QuotaReached
+from jobs.errors import QuotaReached, StaleFence
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
 from workers.supervise.events.event_pace import EventPace
@@ -46,8 +46,8 @@ class QuotaWatch:
     async def follow_events(self) -> None:
         """Keep the pace at the attempt's share of its project's event quota."""
         while True:
-            # Without a database the last share stays.
-            with contextlib.suppress(DatabaseUnavailable):
+            # Without a database the last share stays; the renewal ends an attempt that is not held.
+            with contextlib.suppress(DatabaseUnavailable, StaleFence):
                 share = await self._repository.share_events(self._attempt, self.pace.measured())
                 self.pace.set_rate(share)
             await asyncio.sleep(self._timing.quota)
@@ -75,7 +75,7 @@ class QuotaWatch:
         """End the attempt if its project is above its disk quota, with `beside` bytes that no row counts."""
         try:
             await self._repository.require_within_disk(self._attempt, beside=beside)
-        except QuotaReached as error:
+        except (QuotaReached, StaleFence) as error:
             self._end(AttemptEnd.from_error(error))
         # An outage of the database stops no run.
         except DatabaseUnavailable as error:
