@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-# The client has this long, and this many bytes, to notice the response and to stop.
+# The client has this long to notice the response and to stop. More bytes are not read: it then waits, and a
+# proxy such as Caddy may find the response, where a reset would discard it.
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 4 * 2**20
 
@@ -70,7 +71,7 @@ class _Discard(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._left -= len(data)
         if self._left < 0:
-            self._transport.abort()
+            self._transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._protocol.connection_lost(exc)
