@@ -68,7 +68,8 @@ def _by_token(request: HttpRequest) -> Caller | None:
         return None
     token = tokens.authenticate(secret.strip())
     if token is None:
-        raise Unauthenticated("The token is unknown, expired or revoked: send Authorization: Bearer ty_…")
+        fault = tokens.describe_refusal(secret.strip())
+        raise Unauthenticated(f"The token is refused: {fault}. Send Authorization: Bearer ty_…")
     request.user = token.user
     return Caller(token.user, token)
 

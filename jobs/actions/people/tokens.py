@@ -167,6 +167,19 @@ def authenticate(raw: str) -> ApiToken | None:
     return token
 
 
+def describe_refusal(raw: str) -> str:
+    """Return why `authenticate` refuses `raw`, in one clause. Only the token's holder learns it."""
+    token = ApiToken.objects.select_related("user").filter(digest=digest_of(raw)).first()
+    if token is not None and not token.user.is_active:
+        return (
+            f"its owner {token.user.username} is deactivated; it works again if an administrator reactivates "
+            "the account, or hands the token over to another person"
+        )
+    if token is not None and token.expires is not None and token.expires <= clock.estimate():
+        return f"it expired at {token.expires.isoformat(timespec='seconds')}"
+    return "it is unknown or was revoked"
+
+
 def note_use(digests: Collection[str]) -> None:
     """Record that prediction servers were asked with these tokens. A time is kept to the minute."""
     now = clock.estimate()
