@@ -289,3 +289,7 @@ class TestApi:
                 headers={"Authorization": f"Bearer {weak}"},
             )
             assert answer.status_code == 403
+            assert answer.json()["detail"] == (
+                "To hand tokens over although their rights change (`accept_changes`), the token also needs "
+                "the scopes read, write, approve."
+            )

@@ -16,7 +16,13 @@ from jobs.public_path import beside_public_path
 from jobs.queries.people import people as queries
 from jobs.queries.people.departures import changed_person_out, departure_of, departure_out, unexpired_tokens
 from jobs.spec.problems import Problem
-from webapp.api.auth import actor, needs, require_rights_of_admin
+from webapp.api.auth import (
+    TO_ACCEPT_CHANGES,
+    TO_MAKE_ADMINISTRATORS,
+    actor,
+    needs,
+    require_rights_of_admin,
+)
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.people.tokens import receiver
@@ -65,7 +71,7 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
     A token adds an administrator only if it has the scopes `read`, `write`, `approve` and `admin`.
     """
     if body.admin:
-        require_rights_of_admin(request)
+        require_rights_of_admin(request, TO_MAKE_ADMINISTRATORS)
     added = people.add_person(body.user, by=actor(request), admin=body.admin)
     path = beside_public_path(people.create_login_link(added, by=actor(request)))
     person = queries.person_out(added)
@@ -83,7 +89,7 @@ def change_user(request: HttpRequest, username: str, body: UserChange) -> Change
     `approve` and `admin`.
     """
     if body.admin:
-        require_rights_of_admin(request)
+        require_rights_of_admin(request, TO_MAKE_ADMINISTRATORS)
     # Checked before the account is read: to others, the response must not show whether it exists.
     access.require_admin(actor(request))
     user = queries.get_account(username)
@@ -107,7 +113,7 @@ def _deactivate(request: HttpRequest, user: User, body: UserChange) -> None:
     if body.hand_tokens_to is not None:
         # Otherwise a token with few scopes could give more rights to one that it knows.
         if body.accept_changes:
-            require_rights_of_admin(request)
+            require_rights_of_admin(request, TO_ACCEPT_CHANGES)
         to = receiver(body.hand_tokens_to, "/hand_tokens_to")
     departures.deactivate(
         user,
