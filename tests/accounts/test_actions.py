@@ -196,6 +196,11 @@ class TestCommands:
         assert token.expires is not None
         assert timedelta(days=29) < token.expires - timezone.now() <= timedelta(days=30)
 
+    def test_token_names_a_deactivated_account(self, people: People) -> None:
+        actions.set_active(people.member, False, by=people.administrator)
+        with pytest.raises(CommandError, match=r"The account member is deactivated\. .*on the page People"):
+            call_command("token", "member", "--scopes", "read")
+
     @pytest.mark.parametrize(
         "arguments",
         [

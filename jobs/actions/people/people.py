@@ -17,6 +17,7 @@ from jobs.actions.storage.deletions import slug_taken
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
 from jobs.models import LoginLink, Membership, Project, Role, Session, User
 from jobs.models.sessions import stored_key
+from jobs.queries.people.people import describe_deactivation, get_account
 from jobs.spec.problems import Problem
 
 LINK_LIFE = timedelta(hours=24)
@@ -230,7 +231,7 @@ def create_project(slug: str, name: str, *, by: User) -> Project:
         Conflict: another project has that slug.
     """
     if not by.is_active:
-        raise Forbidden("This account is deactivated.")
+        raise Forbidden(describe_deactivation(by))
     if not SLUG.fullmatch(slug):
         raise _bad(
             "/slug",
@@ -285,8 +286,10 @@ def set_role(project: Project, user: User, role: Role, *, by: User) -> Membershi
         NotFound: the account is deactivated or not a person's.
     """
     access.require(by, project, Action.MANAGE)
-    if user.is_service or not user.is_active:
+    if user.is_service:
         raise NotFound(f"There is no person {user.username!r}.")
+    if not user.is_active:
+        raise NotFound(describe_deactivation(user))
     with transaction.atomic():
         _keep_an_admin(project, user, becomes=role)
         membership, _ = Membership.objects.update_or_create(
@@ -310,10 +313,14 @@ def remove_member(project: Project, user: User, *, by: User) -> None:
 
 
 def find_person(username: str) -> User:
-    """Return a person with an active account, by user name."""
-    user = User.objects.filter(username=username, is_active=True, is_service=False).first()
-    if user is None:
-        raise NotFound(f"There is no person {username!r}.")
+    """Return a person with an active account, by user name.
+
+    Raises:
+        NotFound: there is no such person, or the account is deactivated.
+    """
+    user = get_account(username)
+    if not user.is_active:
+        raise NotFound(describe_deactivation(user))
     return user
 
 

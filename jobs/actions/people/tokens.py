@@ -14,6 +14,7 @@ from jobs.actions.audit import audit
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.models import ApiToken, User
 from jobs.prepared import Parameter, PreparedQuery
+from jobs.queries.people.people import describe_deactivation
 from jobs.spec.problems import Problem
 
 PREFIX = "ty_"
@@ -70,7 +71,7 @@ def create(
             raise Forbidden("You can create tokens only for yourself.")
         access.require_admin(by)
     if not user.is_active:
-        raise Forbidden(f"The account {user.username} is deactivated.")
+        raise Forbidden(describe_deactivation(user))
     checked_scopes = _checked_scopes(user, scopes)
     if expires is not None and expires <= clock.now():
         raise BadInput("A token must expire in the future.", [Problem("/expires", "must be in the future")])
