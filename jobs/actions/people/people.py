@@ -55,13 +55,12 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
     """Return the path of a link that logs `user` in once; only the hash of its secret is kept.
 
     Raises:
-        Forbidden: `by` is neither an administrator nor the operator, or the account is not a person's.
+        Forbidden: `by` is neither an administrator nor the operator, or the account is deactivated or not a
+            person's.
     """
     if by is not None:
         access.require_admin(by)
-    # A link for the service account would let a person act as the installation.
-    if user.is_service or not user.is_active:
-        raise Forbidden(f"{user.username} cannot log in.")
+    require_login_allowed(user)
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
         expires = clock.now() + ttl
@@ -71,6 +70,19 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
         )
         audit.record("person.login_link", user, by=by, name=user.username, hours=ttl.total_seconds() / 3600)
     return f"{LINK_PATH}{secret}"
+
+
+def require_login_allowed(user: User) -> None:
+    """Refuse an account that cannot log in.
+
+    Raises:
+        Forbidden: it is deactivated, or not a person's.
+    """
+    # A link for the service account would let a person act as the installation.
+    if user.is_service:
+        raise Forbidden(f"{user.username} is no person's account: it cannot log in.")
+    if not user.is_active:
+        raise Forbidden(describe_deactivation(user))
 
 
 def find_login_link(secret: str) -> LoginLink:
