@@ -170,7 +170,23 @@ class TestPage:
         assert answer.status_code == 409
         assert "yard (member → viewer)" in answer.content.decode()
         assert works(secret) == "member"
-        assert browser.post("/people/member/departure", entries | {"accept": "on"}).status_code == 303
+        assert 'name="shown_for" value="colleague"' in answer.content.decode()
+        accepted = entries | {"accept": "on", "shown_for": "colleague"}
+        assert browser.post("/people/member/departure", accepted).status_code == 303
+
+    def test_offers_to_accept_a_difference_only_once_it_was_shown(self, people: People) -> None:
+        _, secret = token_of(people.member)
+        colleague_of(people, Role.VIEWER)
+        browser, entries = browser_of(people.administrator), {"tokens": "hand", "to": "colleague"}
+        assert 'name="accept"' not in browser.get("/people/member/departure").content.decode()
+        for shown_for in ("", "viewer"):
+            accepted = entries | {"accept": "on", "shown_for": shown_for}
+            answer = browser.post("/people/member/departure", accepted)
+            assert answer.status_code == 409
+            box = answer.content.decode().partition('name="accept"')[2].partition(">")[0]
+            assert box
+            assert "checked" not in box
+        assert works(secret) == "member"
 
     @pytest.mark.parametrize(
         "entries", [{}, {"tokens": "hand"}, {"tokens": "hand", "to": "nobody"}, {"tokens": "burn"}]
