@@ -8,6 +8,7 @@ from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.db.models import CharField, DateTimeField
 
 from jobs import clock
+from jobs.actions import own_installation
 from jobs.models.sessions import Session, stored_key
 from jobs.prepared import Parameter, PreparedQuery
 
@@ -44,7 +45,23 @@ class SessionStore(DatabaseStore):
             # A key that a client has chosen is never used.
             self._session_key = None
             return {}
-        return self.decode(row.session_data)
+        return self.decode(row.session_data) or self._decode_with_rotated_key(row.session_data)
+
+    def _decode_with_rotated_key(self, session_data: str) -> dict[str, Any]:
+        # Another web server learned first that the secret key was rotated, and has signed the data with it.
+        own_installation.follow_key()
+        return self.decode(session_data)
+
+    def replace(self, name: str, value: Any) -> None:
+        """Change one stored value at once. The session keeps its key and its end, and is not modified.
+
+        Of concurrent changes the others win, since saving all data could take them back.
+        """
+        self._session[name] = value  # type: ignore[attr-defined]
+        row = Session.objects.filter(session_key=stored_key(self.session_key or "")).first()
+        if row is not None and (data := self.decode(row.session_data)):
+            changed = self.encode({**data, name: value})
+            Session.objects.filter(pk=row.pk, session_data=row.session_data).update(session_data=changed)
 
     def exists(self, session_key: str) -> bool:
         """Return whether a session has this key."""

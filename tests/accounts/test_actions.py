@@ -188,6 +188,25 @@ class TestCommands:
         assert user.username == "ada"
         assert user.is_superuser
 
+    def test_adduser_names_a_deactivated_account_and_changes_nothing(
+        self, people: People, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        actions.set_active(people.member, False, by=people.administrator)
+        with pytest.raises(CommandError, match=r"The account member is deactivated\. .*on the page People"):
+            call_command("adduser", "member", "--reset")
+        assert capsys.readouterr() == ("", "")
+        people.member.refresh_from_db()
+        assert people.member.has_usable_password()
+
+    def test_adduser_tells_that_it_grants_an_existing_person_no_right(
+        self, people: People, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        call_command("adduser", "member", "--admin")
+        printed = capsys.readouterr()
+        assert "/login/" in printed.out
+        assert "member exists already; this is a new login link." in printed.err
+        assert "member is still no administrator" in printed.err
+
     def test_token_prints_the_token_and_nothing_else(
         self, people: People, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -196,6 +215,11 @@ class TestCommands:
         assert token is not None
         assert token.expires is not None
         assert timedelta(days=29) < token.expires - timezone.now() <= timedelta(days=30)
+
+    def test_token_names_a_deactivated_account(self, people: People) -> None:
+        actions.set_active(people.member, False, by=people.administrator)
+        with pytest.raises(CommandError, match=r"The account member is deactivated\. .*on the page People"):
+            call_command("token", "member", "--scopes", "read")
 
     @pytest.mark.parametrize(
         "arguments",

@@ -170,7 +170,23 @@ class TestPage:
         assert answer.status_code == 409
         assert "yard (member → viewer)" in answer.content.decode()
         assert works(secret) == "member"
-        assert browser.post("/people/member/departure", entries | {"accept": "on"}).status_code == 303
+        assert 'name="shown_for" value="colleague"' in answer.content.decode()
+        accepted = entries | {"accept": "on", "shown_for": "colleague"}
+        assert browser.post("/people/member/departure", accepted).status_code == 303
+
+    def test_offers_to_accept_a_difference_only_once_it_was_shown(self, people: People) -> None:
+        _, secret = token_of(people.member)
+        colleague_of(people, Role.VIEWER)
+        browser, entries = browser_of(people.administrator), {"tokens": "hand", "to": "colleague"}
+        assert 'name="accept"' not in browser.get("/people/member/departure").content.decode()
+        for shown_for in ("", "viewer"):
+            accepted = entries | {"accept": "on", "shown_for": shown_for}
+            answer = browser.post("/people/member/departure", accepted)
+            assert answer.status_code == 409
+            box = answer.content.decode().partition('name="accept"')[2].partition(">")[0]
+            assert box
+            assert "checked" not in box
+        assert works(secret) == "member"
 
     @pytest.mark.parametrize(
         "entries", [{}, {"tokens": "hand"}, {"tokens": "hand", "to": "nobody"}, {"tokens": "burn"}]
@@ -187,6 +203,14 @@ class TestPage:
         browser = browser_of(people.administrator)
         browser.post("/people/member/departure", {"tokens": "hand", "to": "colleague"})
         assert works(secret) == "colleague"
+
+    def test_names_the_tokens_that_are_kept_and_that_work_again(self, people: People) -> None:
+        token_of(people.member)
+        browser = browser_of(people.administrator)
+        page = browser.post("/people/member/departure", {"tokens": "keep"}, follow=True).content.decode()
+        assert "These tokens of member are kept: nightly import" in page
+        page = browser.post("/people/member/active", {"active": "1"}, follow=True).content.decode()
+        assert "These tokens of member work again: nightly import" in page
 
 
 class TestApi:
@@ -207,8 +231,43 @@ class TestApi:
     def test_hands_tokens_over_while_it_deactivates(self, people: People, browser: Client) -> None:
         _, secret = token_of(people.member)
         colleague_of(people)
-        assert self.change(browser, active=False, hand_tokens_to="colleague").json()["active"] is False
+        answer = self.change(browser, active=False, hand_tokens_to="colleague").json()
+        assert answer["active"] is False
+        assert (answer["kept_tokens"], answer["note"]) == ([], "")
         assert works(secret) == "colleague"
+
+    def test_names_the_tokens_that_are_kept_and_work_again(self, people: People, browser: Client) -> None:
+        token, secret = token_of(people.member)
+        stopped = self.change(browser, active=False).json()
+        assert [row["id"] for row in stopped["kept_tokens"]] == [token.pk]
+        assert f"nightly import ({token.prefix}…)" in stopped["note"]
+        assert "work again if the account is reactivated" in stopped["note"]
+        assert works(secret) is None
+        back = self.change(browser, active=True).json()
+        assert [row["id"] for row in back["kept_tokens"]] == [token.pk]
+        assert "work again: nightly import" in back["note"]
+        assert works(secret) == "member"
+
+    def test_names_no_tokens_that_a_change_does_not_concern(self, people: People, browser: Client) -> None:
+        token_of(people.member)
+        assert self.change(browser, admin=True).json()["kept_tokens"] == []
+        assert self.change(browser, active=False, revoke_tokens=True).json()["kept_tokens"] == []
+
+    def test_refuses_a_token_with_its_reason(self, people: People) -> None:
+        token, secret = token_of(people.member)
+
+        def detail() -> str:
+            answer = Client().get("/api/v1/jobs", headers={"Authorization": f"Bearer {secret}"})
+            assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+            return str(answer.json()["detail"])
+
+        accounts.set_active(people.member, False, by=people.administrator)
+        assert "its owner member is deactivated" in detail()
+        accounts.set_active(people.member, True, by=people.administrator)
+        ApiToken.objects.update(expires=clock.now())
+        assert "it expired at " in detail()
+        tokens.revoke(token, by=people.member)
+        assert "it is unknown or was revoked" in detail()
 
     def test_refuses_changed_rights_and_unknown_people_whole(self, people: People, browser: Client) -> None:
         _, secret = token_of(people.member)
@@ -246,3 +305,7 @@ class TestApi:
                 headers={"Authorization": f"Bearer {weak}"},
             )
             assert answer.status_code == 403
+            assert answer.json()["detail"] == (
+                "To hand tokens over although their rights change (`accept_changes`), the token also needs "
+                "the scopes read, write, approve."
+            )

@@ -2,6 +2,7 @@
 
 from django.test import Client
 
+from jobs.actions.people import people as accounts
 from jobs.models import Role
 from jobs.queries.people import projects as query
 from tests.people import People, browser_of
@@ -81,6 +82,21 @@ def test_removing_someone_who_is_no_member_shows_it_on_the_settings_page(people:
         answer = browser.post(f"{MEMBERS}/{name}/remove", follow=True)
         assert answer.redirect_chain == [("/p/yard/settings", 303)]
         assert message in answer.content.decode()
+
+
+def test_a_deactivated_member_can_be_removed_and_gets_no_role(people: People) -> None:
+    accounts.set_active(people.viewer, False, by=people.administrator)
+    status, page = post(people, MEMBERS, user="viewer", role="member")
+    assert status == 422
+    assert "The account viewer is deactivated." in page
+    browser = browser_of(people.owner)
+    assert "is no longer a member" in browser.post(f"{MEMBERS}/viewer/remove", follow=True).content.decode()
+    assert not people.project.memberships.filter(user=people.viewer).exists()
+
+
+def test_a_deactivated_member_can_be_removed_by_a_program(people: People) -> None:
+    accounts.set_active(people.viewer, False, by=people.administrator)
+    assert browser_of(people.owner).delete("/api/v1/projects/yard/members/viewer").status_code == 204
 
 
 def test_a_chosen_role_is_changed_by_a_button_and_not_by_the_choice(people: People) -> None:

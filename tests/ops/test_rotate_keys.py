@@ -2,15 +2,13 @@
 
 import datetime as dt
 import stat
-from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import TOTP
 from django.conf import settings
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
@@ -22,50 +20,17 @@ from jobs.actions.data import credentials
 from jobs.actions.people import people as accounts
 from jobs.keys import key_ring, sealing, secret_keys
 from jobs.keys.secret_keys import BadKeyFile, FormerKey, SecretKeys
-from jobs.models import AuditEvent, AuditHead, Credential, InstallationSettings, WaitingAuditEvent
+from jobs.models import AuditEvent, AuditHead, Credential, WaitingAuditEvent
 from jobs.queries.audit import audit_verification
 from jobs.queries.audit.audit_anchors import Anchor, current_anchor
 from jobs.spec.data.credentials import CREDENTIAL
+from tests.ops.rotations import OLD, OTHER, key_file, restart, rotate
 from tests.people import People, browser_of
-from webapp.live.session_user import user_of
 from webapp.ops.keys import secret_key
 
 pytestmark = pytest.mark.django_db
 
-OLD, OTHER = "a" * 60, "b" * 60
-KEYS = (
-    "TRAINYARD_HOME",
-    "SECRET_KEY",
-    "SECRET_KEY_FALLBACKS",
-    "TRAINYARD_SECRET_KEYS",
-    "TRAINYARD_SECRET_KEY_FILE",
-)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Iterator[Path]:
-    """The file of the secret key, which this process has."""
-    before = {name: getattr(settings, name) for name in KEYS}
-    path = tmp_path / "secret.key"
-    path.write_text(OLD)
-    path.chmod(0o600)
-    settings.TRAINYARD_HOME, settings.TRAINYARD_SECRET_KEY_FILE = tmp_path, path
-    key_ring.use(SecretKeys(OLD))
-    InstallationSettings.objects.update_or_create(pk=1, defaults={"key": key_ring.name_of_key()})
-    yield path
-    for name, value in before.items():
-        setattr(settings, name, value)
-
-
-def restart(file: Path) -> None:
-    """Read the file as a part does at its start."""
-    key_ring.use(secret_keys.parse(file.read_text()))
-
-
-def rotate(*arguments: str) -> str:
-    output = StringIO()
-    call_command("rotate_keys", *arguments, stdout=output, stderr=output)
-    return output.getvalue()
+file = pytest.fixture(key_file)
 
 
 def record(people: People) -> AuditEvent:
@@ -76,32 +41,6 @@ def record(people: People) -> AuditEvent:
 def state_of_log(*anchors: Anchor) -> str:
     verification = audit_verification.verify_chain(anchors)
     return "valid" if verification.holds else verification.message
-
-
-def test_sessions_go_on_until_the_overlap_ends(people: People, file: Path) -> None:
-    browser = browser_of(people.member)
-    rotate("--overlap", "1h")
-    restart(file)
-    assert browser.get("/account/session").json()["user"] == "member"
-    other = browser_of(people.owner)
-    key_ring.use(SecretKeys(settings.SECRET_KEY))
-    assert other.get("/account/session").json()["user"] == "owner"
-
-
-def test_a_session_of_the_former_key_ends_with_the_overlap(people: People, file: Path) -> None:
-    browser = browser_of(people.member)
-    rotate("--overlap", "0m")
-    restart(file)
-    assert browser.get("/account/session").json()["user"] is None
-
-
-def test_a_live_connection_knows_sessions_of_the_former_key(people: People, file: Path) -> None:
-    session = dict(browser_of(people.member).session)
-    rotate()
-    assert user_of(session) == people.member
-    people.member.set_password("another-password-9")
-    people.member.save()
-    assert not user_of(session).is_authenticated
 
 
 def test_the_log_stays_verifiable_without_the_former_key(people: People, file: Path) -> None:

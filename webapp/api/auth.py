@@ -20,6 +20,8 @@ SCOPES_OF_SESSIONS = tuple(
     scope for scope in tokens.SCOPES if scope not in {tokens.SERVER_SCOPE, tokens.METRICS_SCOPE}
 )
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+TO_MAKE_ADMINISTRATORS = "make an administrator"
+TO_ACCEPT_CHANGES = "hand tokens over although their rights change (`accept_changes`)"
 PRIVILEGED = frozenset({"approve", "admin"})
 """Scopes of tokens that do nothing while their owner lacks a required second factor."""
 
@@ -68,7 +70,8 @@ def _by_token(request: HttpRequest) -> Caller | None:
         return None
     token = tokens.authenticate(secret.strip())
     if token is None:
-        raise Unauthenticated("The token is unknown, expired or revoked: send Authorization: Bearer ty_…")
+        fault = tokens.describe_refusal(secret.strip())
+        raise Unauthenticated(f"The token is refused: {fault}. Send Authorization: Bearer ty_…")
     request.user = token.user
     return Caller(token.user, token)
 
@@ -138,15 +141,20 @@ def prediction_server(request: HttpRequest) -> str:
     return token.name or token.prefix
 
 
-def require_rights_of_admin(request: HttpRequest) -> None:
+def require_rights_of_admin(request: HttpRequest, purpose: str) -> None:
     """Check that the caller's credentials may do everything that an administrator may do.
 
     Otherwise a token with the scope `admin` alone could create an administrator, and log in as that one.
+
+    Args:
+        request: the request.
+        purpose: what needs these rights, for the refusal: an infinitive, such as "make an administrator".
 
     Raises:
         Forbidden: the token lacks a scope.
     """
     held = caller(request).scopes
     if missing := [scope for scope in RIGHTS_OF_ADMIN if scope not in held]:
-        message = f"To make an administrator, the token also needs the scope {', '.join(missing)}."
+        scopes = f"scope{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+        message = f"To {purpose}, the token also needs the {scopes}."
         raise Forbidden(message, code="scope_missing")

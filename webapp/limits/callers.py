@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
-from django.contrib.auth import get_user
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse
 from django.http.cookie import parse_cookie
@@ -13,6 +12,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.people import tokens
 from jobs.models import User
+from webapp.accounts.session_user import user_of_request
 
 
 @dataclass(frozen=True)
@@ -51,5 +51,5 @@ def _user_of_session(cookie: str) -> User | None:
     request = HttpRequest()
     request.COOKIES = parse_cookie(cookie)
     SessionMiddleware(lambda _: HttpResponse()).process_request(request)
-    user = get_user(request)
-    return user if isinstance(user, User) and user.is_active else None
+    user = user_of_request(request)
+    return user if isinstance(user, User) else None

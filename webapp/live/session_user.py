@@ -4,12 +4,8 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from channels.middleware import BaseMiddleware
-from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.auth.models import AnonymousUser
 
-from jobs.models import User
-from jobs.queries.people.people import active_user
-from jobs.queries.people.sessions import is_proof
+from webapp.accounts.session_user import user_of
 
 
 class SessionUser(BaseMiddleware):  # type: ignore[misc] # channels has no types
@@ -22,12 +18,3 @@ class SessionUser(BaseMiddleware):  # type: ignore[misc] # channels has no types
         """Set the user of the scope's session."""
         user = await database_sync_to_async(user_of)(scope["session"])
         return await super().__call__({**scope, "user": user}, receive, send)
-
-
-def user_of(session: Any) -> User | AnonymousUser:
-    """Return the user whom a session belongs to, if its proof is of the present password."""
-    user_id = session.get(SESSION_KEY)
-    user = None if user_id is None else active_user(int(user_id))
-    if user is None or not is_proof(session.get(HASH_SESSION_KEY, ""), user):
-        return AnonymousUser()
-    return user

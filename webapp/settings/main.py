@@ -62,7 +62,7 @@ MIDDLEWARE = [
     "webapp.accounts.session_cookie.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.accounts.session_user.AuthenticationMiddleware",
     "webapp.middleware.login_issuers",
     "allauth.account.middleware.AccountMiddleware",
     "webapp.accounts.delay.status_of_delay",

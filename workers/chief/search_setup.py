@@ -46,8 +46,11 @@ def _user(settings: Settings) -> User:
             f"Name the user of the search: --by NAME, or a token with the scope write in {TOKEN_VARIABLE}."
         )
     token = tokens.authenticate(settings.token)
-    if token is None or "write" not in token.scopes:
-        raise Forbidden(f"The token in {TOKEN_VARIABLE} is unknown, expired, or lacks the scope write.")
+    if token is None:
+        fault = tokens.describe_refusal(settings.token)
+        raise Forbidden(f"The token in {TOKEN_VARIABLE} is refused: {fault}.")
+    if "write" not in token.scopes:
+        raise Forbidden(f"The token in {TOKEN_VARIABLE} lacks the scope write.")
     return token.user
 
 

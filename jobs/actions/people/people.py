@@ -17,6 +17,7 @@ from jobs.actions.storage.deletions import slug_taken
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
 from jobs.models import LoginLink, Membership, Project, Role, Session, User
 from jobs.models.sessions import stored_key
+from jobs.queries.people.people import describe_deactivation, get_account
 from jobs.spec.problems import Problem
 
 LINK_LIFE = timedelta(hours=24)
@@ -54,13 +55,12 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
     """Return the path of a link that logs `user` in once; only the hash of its secret is kept.
 
     Raises:
-        Forbidden: `by` is neither an administrator nor the operator, or the account is not a person's.
+        Forbidden: `by` is neither an administrator nor the operator, or the account is deactivated or not a
+            person's.
     """
     if by is not None:
         access.require_admin(by)
-    # A link for the service account would let a person act as the installation.
-    if user.is_service or not user.is_active:
-        raise Forbidden(f"{user.username} cannot log in.")
+    require_login_allowed(user)
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
         expires = clock.now() + ttl
@@ -70,6 +70,19 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
         )
         audit.record("person.login_link", user, by=by, name=user.username, hours=ttl.total_seconds() / 3600)
     return f"{LINK_PATH}{secret}"
+
+
+def require_login_allowed(user: User) -> None:
+    """Refuse an account that cannot log in.
+
+    Raises:
+        Forbidden: it is deactivated, or not a person's.
+    """
+    # A link for the service account would let a person act as the installation.
+    if user.is_service:
+        raise Forbidden(f"{user.username} is no person's account: it cannot log in.")
+    if not user.is_active:
+        raise Forbidden(describe_deactivation(user))
 
 
 def find_login_link(secret: str) -> LoginLink:
@@ -230,7 +243,7 @@ def create_project(slug: str, name: str, *, by: User) -> Project:
         Conflict: another project has that slug.
     """
     if not by.is_active:
-        raise Forbidden("This account is deactivated.")
+        raise Forbidden(describe_deactivation(by))
     if not SLUG.fullmatch(slug):
         raise _bad(
             "/slug",
@@ -285,8 +298,10 @@ def set_role(project: Project, user: User, role: Role, *, by: User) -> Membershi
         NotFound: the account is deactivated or not a person's.
     """
     access.require(by, project, Action.MANAGE)
-    if user.is_service or not user.is_active:
+    if user.is_service:
         raise NotFound(f"There is no person {user.username!r}.")
+    if not user.is_active:
+        raise NotFound(describe_deactivation(user))
     with transaction.atomic():
         _keep_an_admin(project, user, becomes=role)
         membership, _ = Membership.objects.update_or_create(
@@ -310,10 +325,14 @@ def remove_member(project: Project, user: User, *, by: User) -> None:
 
 
 def find_person(username: str) -> User:
-    """Return a person with an active account, by user name."""
-    user = User.objects.filter(username=username, is_active=True, is_service=False).first()
-    if user is None:
-        raise NotFound(f"There is no person {username!r}.")
+    """Return a person with an active account, by user name.
+
+    Raises:
+        NotFound: there is no such person, or the account is deactivated.
+    """
+    user = get_account(username)
+    if not user.is_active:
+        raise NotFound(describe_deactivation(user))
     return user
 
 

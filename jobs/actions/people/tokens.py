@@ -14,6 +14,7 @@ from jobs.actions.audit import audit
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.models import ApiToken, User
 from jobs.prepared import Parameter, PreparedQuery
+from jobs.queries.people.people import describe_deactivation
 from jobs.spec.problems import Problem
 
 PREFIX = "ty_"
@@ -70,7 +71,7 @@ def create(
             raise Forbidden("You can create tokens only for yourself.")
         access.require_admin(by)
     if not user.is_active:
-        raise Forbidden(f"The account {user.username} is deactivated.")
+        raise Forbidden(describe_deactivation(user))
     checked_scopes = _checked_scopes(user, scopes)
     if expires is not None and expires <= clock.now():
         raise BadInput("A token must expire in the future.", [Problem("/expires", "must be in the future")])
@@ -165,6 +166,19 @@ def authenticate(raw: str) -> ApiToken | None:
         ApiToken.objects.filter(pk=token.pk).update(last_used=now)
         token.last_used = now
     return token
+
+
+def describe_refusal(raw: str) -> str:
+    """Return why `authenticate` refuses `raw`, in one clause. Only the token's holder learns it."""
+    token = ApiToken.objects.select_related("user").filter(digest=digest_of(raw)).first()
+    if token is not None and not token.user.is_active:
+        return (
+            f"its owner {token.user.username} is deactivated; it works again if an administrator reactivates "
+            "the account, or hands the token over to another person"
+        )
+    if token is not None and token.expires is not None and token.expires <= clock.estimate():
+        return f"it expired at {token.expires.isoformat(timespec='seconds')}"
+    return "it is unknown or was revoked"
 
 
 def note_use(digests: Collection[str]) -> None:

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from jobs.answers.base import Answer, Time
+from jobs.answers.people.tokens import TokenOut
 
 
 class PersonOut(Answer):
@@ -13,6 +14,16 @@ class PersonOut(Answer):
     active: bool
     last_login: Time | None
     joined: Time
+
+
+class ChangedPersonOut(PersonOut):
+    """A person whose account was changed, with the tokens that stop or work with it."""
+
+    kept_tokens: list[TokenOut] = Field(
+        description="With `active`: the person's tokens that are kept and have not expired. They stop while "
+        "the account is deactivated, and work again after a reactivation."
+    )
+    note: str = Field(description="A sentence on the kept tokens, for people; empty without any.")
 
 
 class InvitedOut(PersonOut):

@@ -1,5 +1,6 @@
 """Finds out which things depend on an account, before it is deactivated."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
@@ -7,10 +8,14 @@ from django.db.models import Q, QuerySet
 from jobs import clock
 from jobs.access import Action, roles_allowing
 from jobs.answers.people.departures import DepartureOut
+from jobs.answers.people.people import ChangedPersonOut
 from jobs.models import ApiToken, Job, Membership, PromotionRequest, ResumableUpload, User
-from jobs.queries.people.people import people_accounts
+from jobs.queries.people.people import people_accounts, person_out
 from jobs.queries.people.tokens import token_out
 from jobs.states import OPEN
+
+NAMED = 5
+"""The number of tokens that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,21 @@ def unexpired_tokens(user: User) -> QuerySet[ApiToken]:
     return rows.select_related("user").order_by("last_used", "pk").reverse()
 
 
+def kept_tokens_note(user: User, tokens: Sequence[ApiToken]) -> str:
+    """Return a sentence on the tokens that `user` has after a change of the account; empty without any."""
+    if not tokens:
+        return ""
+    named = [f"{token.name or 'unnamed'} ({token.prefix}…)" for token in tokens]
+    more = f", and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    names = ", ".join(named[:NAMED]) + more
+    if user.is_active:
+        return f"These tokens of {user.username} work again: {names}. Revoke those that should not."
+    return (
+        f"These tokens of {user.username} are kept: {names}. They stop now, and work again if the account is "
+        "reactivated. Hand them over or revoke them if that is not intended."
+    )
+
+
 def receivers(user: User) -> QuerySet[User]:
     """Return the people to whom the tokens of `user` can be handed over."""
     return people_accounts().filter(is_active=True).exclude(pk=user.pk).order_by("username")
@@ -66,6 +86,20 @@ def _alone(user: User, action: Action) -> list[str]:
     others = able.filter(user__is_active=True).exclude(user=user).values("project")
     own = able.filter(user=user).exclude(project__in=others)
     return list(own.order_by("project__slug").values_list("project__slug", flat=True))
+
+
+def changed_person_out(user: User, tokens: Sequence[ApiToken]) -> ChangedPersonOut:
+    """Return a changed account's form in the API.
+
+    Args:
+        user: whose account it is.
+        tokens: those that stop or work with the change.
+    """
+    return ChangedPersonOut(
+        **vars(person_out(user)),
+        kept_tokens=[token_out(token) for token in tokens],
+        note=kept_tokens_note(user, tokens),
+    )
 
 
 def departure_out(departure: Departure) -> DepartureOut:

@@ -37,6 +37,14 @@ def get_account(username: str) -> User:
     return user
 
 
+def describe_deactivation(user: User) -> str:
+    """Return the sentence with which an action is refused that needs an active account."""
+    return (
+        f"The account {user.username} is deactivated. An administrator can reactivate it on the page People, "
+        f"or by PATCH /api/v1/users/{user.username}."
+    )
+
+
 def issuers_of(user: User) -> list[User]:
     """Return the login issuers for `user`, whose session cannot decide these people's requests."""
     return list(people_accounts().filter(pk__in=user.login_issuers).order_by("username"))

@@ -142,6 +142,20 @@ def test_a_token_is_shown_once(busy_installation: People, open_as: Open) -> None
     assert raw not in page.content()
 
 
+def test_a_new_owner_is_asked_for_only_if_tokens_are_handed_over(
+    busy_installation: People, open_as: Open
+) -> None:
+    tokens.create(busy_installation.viewer, by=busy_installation.viewer, scopes=["read"])
+    page = open_as(busy_installation.administrator, "/people/viewer/departure")
+    owner = page.get_by_label("New owner")
+    expect(page.get_by_label("Keep them")).to_be_checked()
+    expect(owner).to_be_hidden()
+    page.get_by_label("Hand them over").check()
+    expect(owner).to_be_visible()
+    page.get_by_label("Revoke them").check()
+    expect(owner).to_be_hidden()
+
+
 def test_the_warm_processes_of_a_worker_are_shown(
     busy_installation: People, open_as: Open, look: Look
 ) -> None:

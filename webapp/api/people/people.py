@@ -9,14 +9,20 @@ from pydantic import Field
 from jobs import access
 from jobs.actions.people import departures, people
 from jobs.answers.people.departures import DepartureOut
-from jobs.answers.people.people import InvitedOut, PersonOut
+from jobs.answers.people.people import ChangedPersonOut, InvitedOut, PersonOut
 from jobs.errors import BadInput
 from jobs.models import User
 from jobs.public_path import beside_public_path
 from jobs.queries.people import people as queries
-from jobs.queries.people.departures import departure_of, departure_out
+from jobs.queries.people.departures import changed_person_out, departure_of, departure_out, unexpired_tokens
 from jobs.spec.problems import Problem
-from webapp.api.auth import actor, needs, require_rights_of_admin
+from webapp.api.auth import (
+    TO_ACCEPT_CHANGES,
+    TO_MAKE_ADMINISTRATORS,
+    actor,
+    needs,
+    require_rights_of_admin,
+)
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.people.tokens import receiver
@@ -65,22 +71,25 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
     A token adds an administrator only if it has the scopes `read`, `write`, `approve` and `admin`.
     """
     if body.admin:
-        require_rights_of_admin(request)
+        require_rights_of_admin(request, TO_MAKE_ADMINISTRATORS)
     added = people.add_person(body.user, by=actor(request), admin=body.admin)
     path = beside_public_path(people.create_login_link(added, by=actor(request)))
     person = queries.person_out(added)
     return Status(201, InvitedOut(**vars(person), login_link=request.build_absolute_uri(path)))
 
 
-@router.patch("/users/{username}", response=PersonOut, auth=needs("admin"))
-def change_user(request: HttpRequest, username: str, body: UserChange) -> PersonOut:
+@router.patch("/users/{username}", response=ChangedPersonOut, auth=needs("admin"))
+def change_user(request: HttpRequest, username: str, body: UserChange) -> ChangedPersonOut:
     """Deactivate or reactivate an account, or grant or revoke the admin right.
+
+    The tokens of a deactivated account are kept unless they are handed over or revoked. The answer names
+    them: they stop, and work again after a reactivation.
 
     A token grants the right, and accepts changes of rights, only if it has the scopes `read`, `write`,
     `approve` and `admin`.
     """
     if body.admin:
-        require_rights_of_admin(request)
+        require_rights_of_admin(request, TO_MAKE_ADMINISTRATORS)
     # Checked before the account is read: to others, the response must not show whether it exists.
     access.require_admin(actor(request))
     user = queries.get_account(username)
@@ -95,7 +104,8 @@ def change_user(request: HttpRequest, username: str, body: UserChange) -> Person
         active = body.active if body.active is not False else None
         people.change_person(user, active=active, admin=body.admin, by=actor(request))
     user.refresh_from_db()
-    return queries.person_out(user)
+    kept = [] if body.active is None else list(unexpired_tokens(user))
+    return changed_person_out(user, kept)
 
 
 def _deactivate(request: HttpRequest, user: User, body: UserChange) -> None:
@@ -103,7 +113,7 @@ def _deactivate(request: HttpRequest, user: User, body: UserChange) -> None:
     if body.hand_tokens_to is not None:
         # Otherwise a token with few scopes could give more rights to one that it knows.
         if body.accept_changes:
-            require_rights_of_admin(request)
+            require_rights_of_admin(request, TO_ACCEPT_CHANGES)
         to = receiver(body.hand_tokens_to, "/hand_tokens_to")
     departures.deactivate(
         user,

@@ -12,6 +12,7 @@ from jobs.actions.storage import deletions
 from jobs.answers.people.projects import MemberOut, ProjectOut
 from jobs.models import Role
 from jobs.queries.people import projects as queries
+from jobs.queries.people.people import get_account
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
@@ -114,5 +115,5 @@ def set_member(request: HttpRequest, slug: str, body: MemberIn) -> MemberOut:
 def remove_member(request: HttpRequest, slug: str, username: str) -> HttpResponse:
     """Remove a member from a project. The person's experiments and jobs remain."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
-    people.remove_member(project, people.find_person(username), by=actor(request))
+    people.remove_member(project, get_account(username), by=actor(request))
     return HttpResponse(status=204)

@@ -14,7 +14,7 @@ from jobs.errors import BadInput, NotFound
 from jobs.models import User
 from jobs.queries.people import tokens as queries
 from jobs.spec.problems import Problem
-from webapp.api.auth import actor, caller, needs, require_rights_of_admin
+from webapp.api.auth import TO_ACCEPT_CHANGES, actor, caller, needs, require_rights_of_admin
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In
 
@@ -89,7 +89,7 @@ def hand_over_token(request: HttpRequest, token_id: Id, body: HandOverIn) -> Own
     """
     access.require_admin(actor(request))
     if body.accept_changes:
-        require_rights_of_admin(request)
+        require_rights_of_admin(request, TO_ACCEPT_CHANGES)
     token = queries.get_token(token_id)
     if token.user.is_service:
         raise NotFound("There is no such token.")

@@ -28,16 +28,24 @@ class Command(InstallationCommand):
     def handle(self, *, user: str, admin: bool, reset: bool, **options: object) -> None:
         try:
             person = people_accounts().filter(username=user).first()
+            exists = person is not None
             if person is None:
                 person = people.add_person(user, by=None, admin=admin)
-            else:
-                if reset:
-                    reset_login(person)
-                # Without e-mail, a link from the terminal is the only way to log in after a lost password.
-                self.stderr.write(f"{user} exists already; this is a new login link.")
+            # Before the reset: a refused command changes nothing.
+            people.require_login_allowed(person)
+            if reset and exists:
+                reset_login(person)
             link = people.create_login_link(person, by=None)
         except TrainyardError as error:
             raise CommandError(error.message) from error
+        if exists:
+            # Without e-mail, a link from the terminal is the only way to log in after a lost password.
+            self.stderr.write(f"{user} exists already; this is a new login link.")
+        if admin and not person.is_superuser:
+            self.stderr.write(
+                f"{user} is still no administrator: --admin is for new users. Let an administrator grant the "
+                "right on the page People, or give another name."
+            )
         if (known := address()) is None:
             self.stderr.write(
                 f"The address of the dashboard is not known, so the link begins with {DEFAULT}: replace this "

@@ -10,7 +10,13 @@ from jobs.actions.people import departures as actions
 from jobs.actions.people.people import find_person
 from jobs.errors import Conflict
 from jobs.models import User
-from jobs.queries.people.departures import Departure, departure_of, receivers, unexpired_tokens
+from jobs.queries.people.departures import (
+    Departure,
+    departure_of,
+    kept_tokens_note,
+    receivers,
+    unexpired_tokens,
+)
 from jobs.queries.people.people import get_account
 from webapp.forms.people.departures import KEEP, REVOKE, DepartureForm
 from webapp.pages.shortcuts import Request, form_page, notify, redirect, render_page
@@ -55,7 +61,8 @@ def _carry_out(by: User, user: User, entries: dict[str, object]) -> str:
         actions.deactivate(
             user, by=by, hand_tokens_to=to, accept_changes=accept, revoke_tokens=what == REVOKE
         )
-        return f"{user.username} is deactivated."
+        note = kept_tokens_note(user, list(unexpired_tokens(user)))
+        return f"{user.username} is deactivated. {note}".rstrip()
     if to is not None:
         actions.hand_over(unexpired_tokens(user), to, by=by, accept_changes=accept)
         return f"The tokens of {user.username} belong to {to.username}."

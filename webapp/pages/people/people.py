@@ -14,6 +14,7 @@ from jobs.errors import BadInput, Conflict
 from jobs.models import User
 from jobs.public_path import beside_public_path
 from jobs.queries.people import people as query
+from jobs.queries.people.departures import kept_tokens_note, unexpired_tokens
 from webapp.forms.people.people import PersonForm
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
 from webapp.template_context import Context
@@ -84,7 +85,8 @@ def person_active(request: Request, username: str) -> HttpResponse:
     user = _find_person(request, username)
     active = request.POST.get("active") == "1"
     actions.set_active(user, active, by=request.user)
-    notify(request, f"{user.username} is {'reactivated' if active else 'deactivated'}.")
+    done = f"{user.username} is {'reactivated' if active else 'deactivated'}."
+    notify(request, f"{done} {kept_tokens_note(user, list(unexpired_tokens(user)))}".rstrip())
     return redirect("people")
 
 

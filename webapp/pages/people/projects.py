@@ -17,6 +17,7 @@ from jobs.queries.code import installation
 from jobs.queries.data import credentials
 from jobs.queries.people import projects as queries
 from jobs.queries.people import quotas
+from jobs.queries.people.people import get_account
 from jobs.queries.people.projects import ProjectView
 from jobs.spec.data.credentials import LABELS
 from webapp.context import SESSION_KEY
@@ -230,7 +231,7 @@ def remove_member(request: Request, project: str, username: str) -> HttpResponse
     if request.method != "POST":
         return redirect("project_settings", row.slug)
     try:
-        person = actions.find_person(username)
+        person = get_account(username)
         actions.remove_member(row, person, by=request.user)
     except NotFound as error:  # removed meanwhile: there is no row in which to show it
         notify(request, message_of(error), level="error")
