@@ -136,13 +136,14 @@ def test_a_body_beyond_the_limit_gets_the_sentence_of_trainyard(
         # Unlike the client of the other tests, it reads the answer while it sends.
         done = subprocess.run(
             [
-                *(program("curl"), "--silent", "--insecure", "--noproxy", "*", "--max-time", "60"),
+                *(program("curl"), "--silent", "--show-error", "--insecure", "--noproxy", "*", "--max-time", "60"),
                 *("--header", f"Authorization: {client.headers['Authorization']}"),
                 *("--form", f"file=@{large}", f"{address}/api/v1/datasets"),
             ],
             capture_output=True,
             text=True,
         )
+    assert done.stdout, f"curl ended with {done.returncode}: {done.stderr}"
     document = json.loads(done.stdout)
     assert document["status"] == 413
     assert "larger than the limit of 1,073,741,824 bytes" in document["detail"]
