@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.ops.test_backup import Installation, empty, full
+from tests.ops.test_backup import Installation, empty, empty_database, full
 from webapp.ops import backup
 from webapp.ops.backup_file import BackupWriter
 from webapp.ops.errors import OpsError
@@ -53,6 +53,20 @@ def test_a_damaged_backup_is_not_verified(full: Installation, tmp_path: Path, da
             saved.unlink()
     with pytest.raises(CommandError, match=r"all\.tar"):
         call_command("backup", "--verify", str(saved))
+
+
+def test_a_backup_of_an_empty_database_is_neither_verified_nor_restored(
+    full: Installation, empty: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty_database(full)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(backup, "require_installation_in", lambda *_: None)
+        saved = full.back_up(tmp_path / "all.tar")
+    with pytest.raises(CommandError, match=r"all\.tar is no backup of an installation"):
+        call_command("backup", "--verify", str(saved))
+    with pytest.raises(OpsError, match=r"all\.tar is no backup of an installation"):
+        empty.restore(saved)
+    assert not Path(empty.database["NAME"]).exists()
 
 
 def test_a_damaged_database_in_an_unchanged_file_is_found(full: Installation, tmp_path: Path) -> None:

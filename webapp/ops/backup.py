@@ -24,6 +24,7 @@ from webapp.ops.backup_file import (
     BackupWriter,
     read_backup,
 )
+from webapp.ops.database.contents import require_installation_in
 from webapp.ops.database_copies import check_copy, copy_sqlite, dump_postgres, is_sqlite
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -131,6 +132,7 @@ def verify(backup: Path, scratch: Path) -> Backup:
     if SECRET_KEY_MEMBER not in read.digests:
         raise OpsError(f"{backup} has no secret key: it is not a complete backup.")
     check_copy(place / read.database)
+    require_installation_in(place / read.database, backup)
     shutil.rmtree(place)
     return read
 

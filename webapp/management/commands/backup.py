@@ -10,6 +10,7 @@ from jobs import unfinished_restore
 from jobs.queries.audit import audit_anchors
 from jobs.queries.storage.artifacts import stored_digests
 from webapp.ops import backup
+from webapp.ops.database.contents import require_installation
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.settings import places
@@ -48,6 +49,7 @@ class Command(BaseCommand):
     def _back_up(self, home: Home, file: Path) -> None:
         if (sentence := unfinished_restore.problem(home.root)) is not None:
             raise OpsError(sentence)
+        require_installation()
         artifacts = backup.local_artifacts(settings.TRAINYARD_ARTIFACTS)
         written = backup.back_up(
             home,
