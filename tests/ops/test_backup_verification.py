@@ -1,14 +1,19 @@
 """A backup is read back before it counts, and names its reasons; keys outside the home are in it."""
 
 import gzip
+import itertools
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from jobs.keys import key_ring
+from jobs.keys.secret_keys import FormerKey, SecretKeys
 from tests.ops.test_backup import Installation, empty, empty_database, full
 from webapp.ops import backup
 from webapp.ops.backup_file import BackupWriter
@@ -112,6 +117,82 @@ def test_a_key_that_cannot_be_read_refuses_the_backup(full: Installation, tmp_pa
     with pytest.raises(OpsError, match=r"The key .*nowhere/secret cannot be read \(No such file"):
         full.back_up(tmp_path / "all.tar")
     assert not list(tmp_path.glob("*all.tar*"))
+
+
+@pytest.fixture
+def rotated(full: Installation, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Lets so many rotations of the secret key end while the database is copied."""
+
+    def rotate(times: int) -> None:
+        copy, keys = backup.copy_sqlite, iter(range(times))
+
+        def copy_meanwhile(source: Path, target: Path) -> None:
+            copy(source, target)
+            for number in itertools.islice(keys, 1):
+                with closing(full.connect()) as connection:
+                    connection.execute("INSERT INTO point VALUES (2)")
+                    connection.commit()
+                full.secret_key.write_text(f"rotated {number}")
+
+        monkeypatch.setattr(backup, "copy_sqlite", copy_meanwhile)
+
+    return rotate
+
+
+def test_the_keys_of_a_backup_belong_to_its_copy_of_the_database(
+    full: Installation, empty: Installation, tmp_path: Path, rotated: Callable[[int], None]
+) -> None:
+    rotated(2)
+    empty.restore(full.back_up(tmp_path / "all.tar"))
+    assert empty.secret_key.read_text() == "rotated 1"
+    assert empty.points() == 3
+
+
+def test_keys_that_change_again_and_again_refuse_the_backup(
+    full: Installation, tmp_path: Path, rotated: Callable[[int], None]
+) -> None:
+    rotated(backup.COPIES)
+    with pytest.raises(OpsError, match="keys are being replaced"):
+        full.back_up(tmp_path / "all.tar")
+    assert not list(tmp_path.glob("*all.tar*"))
+
+
+@pytest.mark.parametrize("place", ["present", "next", "former"])
+def test_a_key_that_is_being_rotated_belongs_to_the_database(
+    full: Installation, tmp_path: Path, place: str
+) -> None:
+    key, other = "a" * 60, "b" * 60
+    until = datetime(2030, 1, 1, tzinfo=UTC)
+    files = {
+        "present": SecretKeys(key, other),
+        "next": SecretKeys(other, key),
+        "former": SecretKeys(other, former=(FormerKey(key, until),)),
+    }
+    full.secret_key.write_text(files[place].text())
+    name_key(full, key)
+    call_command("backup", "--verify", str(full.back_up(tmp_path / "all.tar")))
+
+
+def test_a_key_of_another_database_is_not_verified(
+    full: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full.secret_key.write_text("b" * 60)
+    name_key(full, "a" * 60)
+    with pytest.raises(OpsError, match=r"belongs to the key .* audit seal"):
+        full.back_up(tmp_path / "all.tar")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(backup, "require_key_in", lambda *_: None)
+        saved = full.back_up(tmp_path / "all.tar")
+    with pytest.raises(CommandError, match=r"The secret key in .*all\.tar is .* belongs to the key"):
+        call_command("backup", "--verify", str(saved))
+
+
+def name_key(installation: Installation, key: str) -> None:
+    """Let the database name its key."""
+    with closing(installation.connect()) as connection:
+        connection.execute("CREATE TABLE jobs_installationsettings (id INTEGER, key TEXT)")
+        connection.execute("INSERT INTO jobs_installationsettings VALUES (1, ?)", [key_ring.name_of_key(key)])
+        connection.commit()
 
 
 def test_the_public_key_of_another_private_key_does_not_remain(full: Installation, tmp_path: Path) -> None:

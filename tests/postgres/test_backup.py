@@ -5,6 +5,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from jobs.keys import key_ring
 from jobs.store import LocalStore
 from tests.ops.conftest import needs_postgres, new_database
 from tests.ops.test_backup import Installation, full
@@ -132,3 +133,16 @@ def test_a_database_without_an_installation_is_not_backed_up(full: Installation,
         with pytest.raises(OpsError, match="its database has no tables of Trainyard"):
             installed_on(full, connection).back_up(tmp_path / "all.tar")
     assert not (tmp_path / "all.tar").exists()
+
+
+@needs_postgres
+def test_the_key_of_another_database_is_found(full: Installation, tmp_path: Path) -> None:
+    full.secret_key.write_text("b" * 60)
+    with new_database() as (_, connection):
+        connection.execute("CREATE TABLE jobs_installationsettings (id int, first text, key text, last text)")
+        insert = "INSERT INTO jobs_installationsettings VALUES (1, %s, %s, '')"
+        connection.execute(insert, ["of a\ttab", key_ring.name_of_key("b" * 60)])
+        saved = installed_on(full, connection).back_up(tmp_path / "all.tar")
+        connection.execute("UPDATE jobs_installationsettings SET key = %s", [key_ring.name_of_key("a" * 60)])
+        with pytest.raises(OpsError, match="its database belongs to the key"):
+            full.back_up(saved)

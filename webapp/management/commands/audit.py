@@ -5,6 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from jobs import program
+from jobs.actions import own_installation
 from jobs.actions.audit import audit
 from jobs.errors import Conflict
 from jobs.queries import compatibility
@@ -38,6 +39,8 @@ class Command(BaseCommand):
 
     def handle(self, *, what: str, anchor: list[Path], reason: str, **options: object) -> None:
         try:
+            # This process may have begun with a key that was rotated, or is being rotated.
+            own_installation.follow_key()
             if what == "anchor":
                 self.stdout.write(audit_anchors.current_anchor().model_dump_json())
             elif what == "seal":
