@@ -19,6 +19,7 @@ from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
 from webapp.ops.restore import restore
+from webapp.ops.restored_files import Destination
 
 
 class Installation:
@@ -238,6 +239,30 @@ def test_a_copy_of_an_empty_database_is_not_restored(full: Installation, tmp_pat
     with pytest.raises(OpsError, match=r"empty\.sqlite3 is no backup of an installation"):
         full.restore(copy, force=True)
     assert full.points() == kept
+
+
+def test_a_backup_of_another_kind_of_database_names_the_way_to_this_one(
+    empty: Installation, tmp_path: Path
+) -> None:
+    postgres = {"ENGINE": "django.db.backends.postgresql", "NAME": "new"}
+    for database, member, way in (
+        (
+            empty.database,
+            "database.pgdump",
+            r"Set TRAINYARD_DATABASE_URL=postgre.* move-database sqlite:",
+        ),
+        (
+            postgres,
+            "database.sqlite3",
+            r"database new\. Unset TRAINYARD_DATABASE_URL.* move-database p",
+        ),
+    ):
+        scratch = tmp_path / member
+        scratch.mkdir()
+        (scratch / member).touch()
+        destination = Destination(empty.home, database, empty.artifacts, empty.secret_key, identity="a" * 32)
+        with pytest.raises(OpsError, match=way):
+            destination.check(scratch)
 
 
 LIVE = "(name TEXT, holder TEXT, until TEXT)", "(name TEXT, host TEXT, state TEXT, lease_until TEXT)"
