@@ -216,6 +216,34 @@ def test_two_backups_to_one_file_do_not_mix(full: Installation, tmp_path: Path) 
     full.back_up(target)
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("missing/all.tar", r"missing is no folder: create it"),
+        ("file/all.tar", r"file is no folder"),
+        ("folder", r"folder is a folder: name a file in it, such as .*folder/trainyard\.tar"),
+    ],
+)
+def test_a_place_where_no_file_can_be_is_refused_with_its_name(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(CommandError, match=reason):
+        call_command("backup", str(tmp_path / name))
+
+
+@pytest.mark.django_db
+def test_a_folder_of_another_user_is_refused_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root may write everywhere.
+    monkeypatch.setattr("webapp.management.commands.backup.os.access", lambda *_: False)
+    with pytest.raises(CommandError, match=f"{tmp_path} cannot be written by this user"):
+        call_command("backup", str(tmp_path / "all.tar"))
+
+
 def test_copies_of_the_database_that_a_killed_backup_left_are_removed(
     full: Installation, tmp_path: Path
 ) -> None:
