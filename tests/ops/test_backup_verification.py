@@ -121,7 +121,7 @@ def test_a_key_that_cannot_be_read_refuses_the_backup(full: Installation, tmp_pa
 
 @pytest.fixture
 def rotated(full: Installation, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Lets so many rotations of the secret key end while the database is copied."""
+    """Rotates the secret key so many times, each time while the database is copied."""
 
     def rotate(times: int) -> None:
         copy, keys = backup.copy_sqlite, iter(range(times))
