@@ -31,10 +31,10 @@ from webapp.ops.home import Home
 
 SCRATCH = "backup-"
 """The beginning of the names of folders for copies of the database, in the folder `run`."""
-COPIES = 5
-"""How often the database is copied at most, if keys are replaced meanwhile."""
 CLOCKS = 60.0
 """The clocks of the store and of this machine may differ by so many seconds."""
+COPIES = 5
+"""How often the database is copied at most, if keys are replaced meanwhile."""
 
 
 class WrittenBackup(NamedTuple):
