@@ -224,6 +224,16 @@ def test_a_lost_key_is_told_apart_from_changes(
     assert "was made with another key" in verdict.message
 
 
+def test_the_command_names_the_way_on(
+    chain: list[AuditEvent], settings: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.SECRET_KEY = OTHER_SECRET  # type: ignore[attr-defined]
+    code, printed = verify_at_the_terminal(capsys)
+    assert code == 1
+    assert f"Put the key that this database had into {settings.TRAINYARD_SECRET_KEY_FILE}." in printed  # type: ignore[attr-defined]
+    assert "audit seal --reason" in printed
+
+
 def test_missing_rows_show_without_the_key(chain: list[AuditEvent], settings: object) -> None:
     settings.SECRET_KEY = OTHER_SECRET  # type: ignore[attr-defined]
     delete(chain[1])

@@ -198,6 +198,7 @@ def test_a_backup_with_fewer_rows_than_its_manifest_says_so_when_it_is_restored(
     done = restored(saved)
     assert done.code == 1
     assert "The restored audit log is not valid. The last rows are missing" in done.stderr
+    assert "accept the log as it is by `" in done.stderr
     assert "files restored into" in done.stdout
 
 

@@ -19,6 +19,7 @@ from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
 from webapp.ops.restore import restore
+from webapp.ops.restored_files import Destination
 
 
 class Installation:
@@ -41,6 +42,7 @@ class Installation:
         (self.artifacts / ".tmp-1").write_bytes(b"half written")
         with closing(self.connect()) as connection:
             connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("CREATE TABLE jobs_project (id INTEGER)")
             connection.execute("CREATE TABLE point (value INTEGER)")
             connection.execute("INSERT INTO point VALUES (1)")
             connection.commit()
@@ -223,6 +225,47 @@ def test_a_restored_copy_of_the_database_is_private(full: Installation, tmp_path
     finally:
         os.umask(before)
     assert stat.S_IMODE(Path(full.database["NAME"]).stat().st_mode) == 0o600
+
+
+def empty_database(installation: Installation) -> None:
+    """Remove the tables of the installation; those of other programs stay."""
+    with closing(installation.connect()) as connection:
+        connection.execute("DROP TABLE jobs_project")
+        connection.commit()
+
+
+def test_a_copy_of_an_empty_database_is_not_restored(full: Installation, tmp_path: Path) -> None:
+    kept = full.points()
+    other = Installation(tmp_path / "other").fill()
+    empty_database(other)
+    copy_sqlite(Path(other.database["NAME"]), copy := tmp_path / "empty.sqlite3")
+    with pytest.raises(OpsError, match=r"empty\.sqlite3 is no backup of an installation"):
+        full.restore(copy, force=True)
+    assert full.points() == kept
+
+
+def test_a_backup_of_another_kind_of_database_names_the_way_to_this_one(
+    empty: Installation, tmp_path: Path
+) -> None:
+    postgres = {"ENGINE": "django.db.backends.postgresql", "NAME": "new"}
+    for database, member, way in (
+        (
+            empty.database,
+            "database.pgdump",
+            r"Set TRAINYARD_DATABASE_URL=postgre.* move-database sqlite:",
+        ),
+        (
+            postgres,
+            "database.sqlite3",
+            r"database new\. Unset TRAINYARD_DATABASE_URL.* move-database p",
+        ),
+    ):
+        scratch = tmp_path / member
+        scratch.mkdir()
+        (scratch / member).touch()
+        destination = Destination(empty.home, database, empty.artifacts, empty.secret_key, identity="a" * 32)
+        with pytest.raises(OpsError, match=way):
+            destination.check(scratch)
 
 
 LIVE = "(name TEXT, holder TEXT, until TEXT)", "(name TEXT, host TEXT, state TEXT, lease_until TEXT)"

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db.migrations.recorder import MigrationRecorder
 
+from tests.ops.test_backup import Installation, empty_database, full
 from webapp.ops import regular_backups
 from webapp.ops.errors import OpsError
 from webapp.ops.regular_backups import back_up_into, backups_in, require_recent, seconds_until_due
+
+__all__ = ["full"]
 
 DAY = timedelta(days=1)
 
@@ -103,3 +107,28 @@ def test_the_service_goes_on_after_a_failed_backup(tmp_path: Path, monkeypatch: 
     with pytest.raises(SystemExit):
         call_command("backups", str(tmp_path), "--every=24h")
     assert waits == [0, regular_backups.RETRY.total_seconds()] * 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("arguments", [["backups", "--keep=1"], ["backups", "--check"], ["backup"]])
+def test_a_home_without_an_installation_is_refused_and_no_backup_is_deleted(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    MigrationRecorder.Migration.objects.filter(app="jobs").delete()
+    present = add(tmp_path, "20260101T000000Z", age=timedelta())
+    command, *options = arguments
+    with pytest.raises(CommandError, match=r"The database is empty: .*TRAINYARD_HOME, which is /"):
+        call_command(command, str(tmp_path / "all.tar" if command == "backup" else tmp_path), *options)
+    assert list(tmp_path.iterdir()) == [present]
+
+
+def test_a_backup_of_an_empty_database_does_not_replace_older_ones(
+    full: Installation, tmp_path: Path
+) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    present = add(folder, "20260101T000000Z", age=DAY)
+    empty_database(full)
+    with pytest.raises(OpsError, match="its database has no tables of Trainyard"):
+        back_up_into(folder, full.back_up, keep=1)
+    assert list(folder.iterdir()) == [present]

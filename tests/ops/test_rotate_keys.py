@@ -203,6 +203,19 @@ class TestKills:
         assert AuditEvent.objects.filter(action=audit_verification.SEAL).count() == 1
         assert state_of_log() == "valid"
 
+    def test_a_copy_from_between_the_steps_has_a_valid_log(self, people: People, file: Path) -> None:
+        record(people)
+        keys = secret_key._with_next(secret_keys.parse(file.read_text()))
+        until = timezone.now() + dt.timedelta(hours=1)
+        # The file has its last state, and the database its first one; then the other way round.
+        secret_keys.write(file, keys.promoted(until))
+        restart(file)
+        call_command("audit", "verify")
+        secret_keys.write(file, keys)
+        secret_key._change_database(keys, until)
+        restart(file)
+        call_command("audit", "verify")
+
     def test_a_refused_transaction_changes_nothing(
         self, people: People, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

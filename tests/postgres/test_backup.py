@@ -5,6 +5,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from jobs.keys import key_ring
 from jobs.store import LocalStore
 from tests.ops.conftest import needs_postgres, new_database
 from tests.ops.test_backup import Installation, full
@@ -23,13 +24,13 @@ def test_a_postgres_database_is_restored(full: Installation, tmp_path: Path) -> 
             "USER": info.user,
             "HOST": info.host,
         }
-        connection.execute("CREATE TABLE point AS SELECT 1 AS value")
+        connection.execute("CREATE TABLE jobs_point AS SELECT 1 AS value")
         saved = full.back_up(tmp_path / "all.tar")
-        connection.execute("DELETE FROM point")
+        connection.execute("DELETE FROM jobs_point")
         with pytest.raises(OpsError, match="--force"):
             full.restore(saved)
         full.restore(saved, force=True)
-        assert connection.execute("SELECT value FROM point").fetchall() == [(1,)]
+        assert connection.execute("SELECT value FROM jobs_point").fetchall() == [(1,)]
 
 
 def installed_on(full: Installation, connection: psycopg.Connection) -> Installation:
@@ -46,11 +47,11 @@ def installed_on(full: Installation, connection: psycopg.Connection) -> Installa
 @needs_postgres
 def test_an_empty_postgres_database_needs_no_force(full: Installation, tmp_path: Path) -> None:
     with new_database() as (_, source), new_database() as (_, target):
-        source.execute("CREATE TABLE point AS SELECT 1 AS value")
+        source.execute("CREATE TABLE jobs_point AS SELECT 1 AS value")
         saved = installed_on(full, source).back_up(tmp_path / "all.tar")
         copy = installed_on(Installation(tmp_path / "copy"), target)
         copy.restore(saved)
-        assert target.execute("SELECT value FROM point").fetchall() == [(1,)]
+        assert target.execute("SELECT value FROM jobs_point").fetchall() == [(1,)]
         with pytest.raises(OpsError, match="is not empty"):
             Installation.restore(installed_on(Installation(tmp_path / "third"), target), saved)
 
@@ -115,7 +116,7 @@ def test_an_installation_is_not_taken_for_a_new_one_while_its_database_is_away(
     full: Installation, tmp_path: Path
 ) -> None:
     with new_database() as (_, connection):
-        connection.execute("CREATE TABLE point AS SELECT 1 AS value")
+        connection.execute("CREATE TABLE jobs_point AS SELECT 1 AS value")
         saved = installed_on(full, connection).back_up(tmp_path / "all.tar")
     # It was dropped at the end of the block.
     with pytest.raises(OpsError, match="The database cannot be read"):
@@ -136,3 +137,25 @@ def test_a_postgres_database_in_use_is_not_replaced(full: Installation, tmp_path
             full.restore(saved, force=True)
         connection.execute("UPDATE jobs_worker SET lease_until = now()")
         full.restore(saved, force=True)
+
+
+@needs_postgres
+def test_a_database_without_an_installation_is_not_backed_up(full: Installation, tmp_path: Path) -> None:
+    with new_database() as (_, connection):
+        connection.execute("CREATE TABLE of_another_program AS SELECT 1 AS id")
+        with pytest.raises(OpsError, match="its database has no tables of Trainyard"):
+            installed_on(full, connection).back_up(tmp_path / "all.tar")
+    assert not (tmp_path / "all.tar").exists()
+
+
+@needs_postgres
+def test_the_key_of_another_database_is_found(full: Installation, tmp_path: Path) -> None:
+    full.secret_key.write_text("b" * 60)
+    with new_database() as (_, connection):
+        connection.execute("CREATE TABLE jobs_installationsettings (id int, first text, key text, last text)")
+        insert = "INSERT INTO jobs_installationsettings VALUES (1, %s, %s, '')"
+        connection.execute(insert, ["of a\ttab", key_ring.name_of_key("b" * 60)])
+        saved = installed_on(full, connection).back_up(tmp_path / "all.tar")
+        connection.execute("UPDATE jobs_installationsettings SET key = %s", [key_ring.name_of_key("a" * 60)])
+        with pytest.raises(OpsError, match="its database belongs to the key"):
+            full.back_up(saved)

@@ -24,6 +24,7 @@ from webapp.ops.backup_file import (
     BackupWriter,
     read_backup,
 )
+from webapp.ops.database.contents import require_installation_in, require_key_in
 from webapp.ops.database_copies import check_copy, copy_sqlite, dump_postgres, is_sqlite
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -35,6 +36,8 @@ SCRATCH_LOCK = "scratch.lock"
 LOCK_TRIES, LOCK_PAUSE = 5, 0.05
 CLOCKS = 60.0
 """The clocks of the store and of this machine may differ by so many seconds."""
+COPIES = 5
+"""How often the database is copied at most, if keys are replaced meanwhile."""
 
 
 class WrittenBackup(NamedTuple):
@@ -138,12 +141,14 @@ def verify(backup: Path, scratch: Path) -> Backup:
     place = scratch / "read-back"
 
     def extract(name: str) -> Path | None:
-        return place / name if name in (SQLITE_MEMBER, POSTGRES_MEMBER) else None
+        return place / name if name in (SQLITE_MEMBER, POSTGRES_MEMBER, SECRET_KEY_MEMBER) else None
 
     read = read_backup(backup, extract)
     if SECRET_KEY_MEMBER not in read.digests:
         raise OpsError(f"{backup} has no secret key: it is not a complete backup.")
     check_copy(place / read.database)
+    require_installation_in(place / read.database, backup)
+    require_key_in(place / read.database, place / SECRET_KEY_MEMBER, backup)
     shutil.rmtree(place)
     return read
 
@@ -203,8 +208,12 @@ class _Source:
         # The database first: artifacts never change and are only added, so the tar then contains every
         # artifact that the copy names.
         started = time.time()
-        self._add_database(tar, scratch)
-        self._add_keys(tar)
+        copy, keys = self._copy_database(scratch)
+        with copy.open("rb") as file:
+            tar.add(file, copy.name)
+        copy.unlink()
+        for name, content in keys.items():
+            tar.add_content(content, name)
         if self._artifacts is not None and self._artifacts.is_dir():
             for name, place in _members(self._artifacts, moved_after=started - CLOCKS):
                 # An earlier backup may be in the folder, and a file in the trash is listed twice.
@@ -214,32 +223,38 @@ class _Source:
         self._notes += [f"{name} became shorter while it was read; it is left out." for name in tar.cut]
         return self._notes
 
-    def _add_database(self, tar: BackupWriter, scratch: Path) -> None:
-        if is_sqlite(self._database):
-            copy = scratch / SQLITE_MEMBER
-            copy_sqlite(Path(self._database["NAME"]), copy)
-        else:
-            copy = scratch / POSTGRES_MEMBER
-            dump_postgres(self._database, copy)
-        with copy.open("rb") as file:
-            tar.add(file, copy.name)
-        copy.unlink()
+    def _copy_database(self, scratch: Path) -> tuple[Path, dict[str, bytes]]:
+        """Return a copy of the database, and the keys that belong to it."""
+        copy = scratch / (SQLITE_MEMBER if is_sqlite(self._database) else POSTGRES_MEMBER)
+        keys = self._read_keys()
+        for _ in range(COPIES):
+            copy.unlink(missing_ok=True)
+            if is_sqlite(self._database):
+                copy_sqlite(Path(self._database["NAME"]), copy)
+            else:
+                dump_postgres(self._database, copy)
+            # `rotate-keys` may have run: the copy could be from before or after it.
+            before, keys = keys, self._read_keys()
+            if keys == before:
+                return copy, keys
+        raise OpsError("The keys are being replaced. Repeat the backup after the end of `rotate-keys`.")
 
-    def _add_keys(self, tar: BackupWriter) -> None:
-        """Add the secret key, wherever it is, and the other keys of the home."""
+    def _read_keys(self) -> dict[str, bytes]:
+        """Read the secret key, wherever it is, and the other keys of the home."""
         # A home may have an unused `secret.key` beside the one that TRAINYARD_SECRET_KEY_FILE names.
         others = [path for path in self._home.root.glob("*.key") if path.is_file()]
         keys = {path.name: path for path in sorted(others) if path != self._secret_key}
         keys[SECRET_KEY_MEMBER] = self._secret_key
+        contents: dict[str, bytes] = {}
         for name, path in keys.items():
             try:
-                with path.open("rb") as file:
-                    tar.add(file, name)
+                contents[name] = path.read_bytes()
             except OSError as error:
                 raise OpsError(
                     f"The key {path} cannot be read ({error.strerror}). Without it the backup could not be "
                     "used; run `backup` as the user who may read it."
                 ) from error
+        return contents
 
     def _add_artifact(self, tar: BackupWriter, artifacts: Path, name: str, place: str) -> None:
         member = f"{ARTIFACTS}/{name}"

@@ -11,6 +11,7 @@ import os
 import posixpath
 import shutil
 import tarfile
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -60,6 +61,13 @@ class BackupWriter:
             return
         self.digests[name] = counted.hexdigest
         self._first_names[inode] = name
+
+    def add_content(self, content: bytes, name: str) -> None:
+        """Add a file that was read before."""
+        info = tarfile.TarInfo(name)
+        info.size, info.mode, info.mtime = len(content), 0o600, time.time()
+        self._tar.addfile(info, io.BytesIO(content))
+        self.digests[name] = hashlib.sha256(content).hexdigest()
 
     def has(self, name: str) -> bool:
         """Return whether a file of this name was added, or was cut."""

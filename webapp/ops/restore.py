@@ -12,6 +12,7 @@ from jobs.database_use import lock_file
 from jobs.unfinished_restore import MARKER
 from webapp.ops.backup_file import POSTGRES_MEMBER, SQLITE_MEMBER, read_backup
 from webapp.ops.database import live_parts
+from webapp.ops.database.contents import require_installation_in
 from webapp.ops.database_copies import (
     POSTGRES_HEADER,
     SQLITE_HEADER,
@@ -142,9 +143,11 @@ def _unpack(source: Path, scratch: Path) -> int:
         os.close(os.open(scratch / member, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         shutil.copyfile(source, scratch / member)
         check_copy(scratch / member)
+        require_installation_in(scratch / member, source)
         return 1
     backup = read_backup(source, lambda name: scratch / name)
     check_copy(scratch / backup.database)
+    require_installation_in(scratch / backup.database, source)
     return len(backup.digests)
 
 

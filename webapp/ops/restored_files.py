@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from jobs import program
 from jobs.actions.own_installation import IDENTITY_FILE
 from jobs.queries.storage.ownership import RESTORED
 from jobs.store import CACHE_FOLDER
@@ -70,21 +71,34 @@ class Destination:
         Raises:
             OpsError: the backup does not fit.
         """
-        wanted, other = SQLITE_MEMBER, POSTGRES_MEMBER
-        if not is_sqlite(self._database):
-            wanted, other = other, wanted
+        wanted = SQLITE_MEMBER if is_sqlite(self._database) else POSTGRES_MEMBER
         if not (scratch / wanted).exists():
-            raise OpsError(
-                "The backup is of another kind of database than TRAINYARD_DATABASE_URL: it has "
-                f"{other}, and {wanted} is needed."
-            )
+            raise OpsError(self._other_kind())
         self._check_key(scratch)
         if not (scratch / ARTIFACTS).exists():
             return
         if self._artifacts is None:
-            raise OpsError("The backup contains artifacts, but TRAINYARD_ARTIFACTS is no local folder.")
+            raise OpsError(
+                "The backup contains artifacts, but TRAINYARD_ARTIFACTS is no local folder. Unset it, or "
+                "name an empty folder, and restore again."
+            )
         if not self._owns_store:
             self._require_files(scratch / ARTIFACTS, self._artifacts)
+
+    def _other_kind(self) -> str:
+        move = program.command_line("move-database")
+        if is_sqlite(self._database):
+            return (
+                "The backup is of a PostgreSQL database, but without such an address in "
+                f"TRAINYARD_DATABASE_URL the database is the SQLite file {self._database['NAME']}. Set "
+                "TRAINYARD_DATABASE_URL=postgresql://USER@HOST/NAME of an empty database, and restore again. "
+                f"Afterwards, `{move} sqlite:////FOLDER/trainyard.sqlite3` moves it to SQLite."
+            )
+        return (
+            "The backup is of a SQLite database, but TRAINYARD_DATABASE_URL is the PostgreSQL database "
+            f"{self._database['NAME']}. Unset TRAINYARD_DATABASE_URL, and restore again. Afterwards, "
+            f"`{move} postgresql://USER@HOST/NAME` moves it to PostgreSQL."
+        )
 
     def _check_key(self, scratch: Path) -> None:
         folder = self._secret_key.parent

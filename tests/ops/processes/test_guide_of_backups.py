@@ -80,20 +80,24 @@ def test_a_backup_is_made_verified_tried_and_restored(operator: Operator, tmp_pa
     assert operator.tables(operator.home / "trainyard.sqlite3") > 50
 
 
-def test_the_units_and_the_crontab_name_the_script(operator: Operator) -> None:
+def test_the_page_names_the_units_of_the_folder_and_the_crontab_a_script() -> None:
     text = page_path(18).read_text()
-    service, timer = (read_unit(block) for block in re.findall(r"```ini\n(.*?)```", text, re.DOTALL))
-    assert service["Service"]["ExecStart"] == "/srv/trainyard/backup.sh"
-    assert service["Service"]["WorkingDirectory"] == "/srv/trainyard"
-    assert timer["Timer"]["Persistent"] == "true"
+    assert "[Service]" not in text, "the folder has the units; others of the same names would replace them"
+    service, timer = (read_unit(f"trainyard-backup.{kind}") for kind in ("service", "timer"))
+    assert f"`{service['Service']['EnvironmentFile'].removeprefix('-')}`" in text
+    *_, folder, option, kept = service["Service"]["ExecStart"].split()
+    assert f"`{folder}`, keep the last seven" in text
+    assert (option, kept) == ("--keep", "7")
+    # Also without the target, as the page starts it beside the unit for everything.
+    assert timer["Install"]["WantedBy"].split() == ["trainyard.target", "timers.target"]
     (cron,) = re.findall(r"^\d+ \d+ \* \* \* (.*)$", text, re.MULTILINE)
     assert cron.startswith("cd /srv/trainyard && ./backup.sh")
 
 
-def read_unit(text: str) -> configparser.ConfigParser:
-    unit = configparser.ConfigParser()
+def read_unit(name: str) -> configparser.RawConfigParser:
+    unit = configparser.RawConfigParser(strict=False, delimiters=("=",))
     unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read_string(text)
+    unit.read(ROOT / "deploy" / "systemd" / name)
     return unit
 
 

@@ -1,14 +1,17 @@
 import sys
 from pathlib import Path
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from jobs import program
+from jobs.actions import own_installation
 from jobs.actions.audit import audit
 from jobs.errors import Conflict
 from jobs.queries import compatibility
 from jobs.queries.audit import audit_anchors, audit_verification
+from jobs.queries.audit.audit_verification import ChainState
 from webapp.ops.backup_file import manifest_if_backup
 from webapp.ops.errors import OpsError
 
@@ -38,6 +41,8 @@ class Command(BaseCommand):
 
     def handle(self, *, what: str, anchor: list[Path], reason: str, **options: object) -> None:
         try:
+            # This process may have begun with a key that was rotated, or is being rotated.
+            own_installation.follow_key()
             if what == "anchor":
                 self.stdout.write(audit_anchors.current_anchor().model_dump_json())
             elif what == "seal":
@@ -58,6 +63,7 @@ class Command(BaseCommand):
         if not verification.holds:
             self.stderr.write(verification.message)
             self.stderr.write(f"Result: {verification.state}, {verification.rows} rows read.")
+            self.stderr.write(_way_on(verification.state))
             sys.exit(1)
         for line in (verification.message, *verification.notes):
             self.stdout.write(line)
@@ -71,6 +77,16 @@ class Command(BaseCommand):
         except (Conflict, compatibility.Incompatible) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Sealed. The result before was: {seal.message}")
+
+
+def _way_on(state: ChainState) -> str:
+    seal = program.command_line('audit seal --reason "…"')
+    if state == ChainState.OTHER_KEY:
+        return (
+            f"Put the key that this database had into {settings.TRAINYARD_SECRET_KEY_FILE}. If it is lost, "
+            f"accept the log as it is by `{seal}`."
+        )
+    return f"If the cause is known, accept the log as it is by `{seal}`."
 
 
 def _anchors(file: Path) -> list[audit_anchors.Anchor]:

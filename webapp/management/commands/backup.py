@@ -1,3 +1,4 @@
+import os
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from jobs import unfinished_restore
 from jobs.queries.audit import audit_anchors
 from jobs.queries.storage.artifacts import stored_digests
 from webapp.ops import backup
+from webapp.ops.database.contents import require_installation
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.settings import places
@@ -48,6 +50,8 @@ class Command(BaseCommand):
     def _back_up(self, home: Home, file: Path) -> None:
         if (sentence := unfinished_restore.problem(home.root)) is not None:
             raise OpsError(sentence)
+        require_installation()
+        _require_place(file)
         artifacts = backup.local_artifacts(settings.TRAINYARD_ARTIFACTS)
         written = backup.back_up(
             home,
@@ -63,6 +67,21 @@ class Command(BaseCommand):
             self.stderr.write(note)
         if artifacts is None:
             self.stdout.write(f"Artifacts are stored in {settings.TRAINYARD_ARTIFACTS} and are not included.")
+
+
+def _require_place(file: Path) -> None:
+    """Require that the file can be written, before everything is copied.
+
+    Raises:
+        OpsError: it cannot.
+    """
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise OpsError(f"{folder} is no folder: create it, for the user of Trainyard alone.")
+    if file.is_dir():
+        raise OpsError(f"{file} is a folder: name a file in it, such as {file / 'trainyard.tar'}.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OpsError(f"{folder} cannot be written by this user: let the user of Trainyard own it.")
 
 
 def _anchor() -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connections
 
 from webapp.ops import regular_backups
+from webapp.ops.database.contents import require_installation
 from webapp.ops.durations import parse_duration
 from webapp.ops.errors import OpsError
 
@@ -35,6 +36,8 @@ class Command(BaseCommand):
         if check:
             try:
                 regular_backups.require_recent(folder, every or timedelta(days=1))
+                # Recent ones may be of another installation than the one that has these variables.
+                require_installation()
             except OpsError as error:
                 raise CommandError(str(error)) from error
         elif every is None:
