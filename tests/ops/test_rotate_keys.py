@@ -8,7 +8,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import TOTP
 from django.conf import settings
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone

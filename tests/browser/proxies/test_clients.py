@@ -124,6 +124,20 @@ def test_a_large_body_is_not_collected_by_the_proxy(
     assert Artifact.objects.filter(bytes=file.stat().st_size).exists()
 
 
+def send_with_curl(file: Path, address: str, authorization: str) -> "subprocess.CompletedProcess[str]":
+    """Send a file; unlike the client of the other tests, curl reads the answer while it sends."""
+    return subprocess.run(
+        [
+            *(program("curl"), "--silent", "--show-error", "--insecure", "--noproxy", "*"),
+            # With HTTP/2, curl 7.88 drops an answer whose stream the proxy resets, as Caddy does.
+            *("--http1.1", "--max-time", "60", "--header", f"Authorization: {authorization}"),
+            *("--form", f"file=@{file}", f"{address}/api/v1/datasets"),
+        ],
+        capture_output=True,
+        text=True,
+    )
+
+
 @pytest.mark.parametrize("proxy", [behind_nginx, behind_caddy])
 def test_a_body_beyond_the_limit_gets_the_sentence_of_trainyard(
     client: httpx2.Client, server: str, tmp_path: Path, proxy: Proxy
@@ -133,16 +147,11 @@ def test_a_body_beyond_the_limit_gets_the_sentence_of_trainyard(
         # More than TRAINYARD_MAX_UPLOAD_BYTES, and less than the limit of nginx. It takes no space.
         file.truncate(3 * 2**29)
     with proxy(server, tmp_path) as address:
-        # Unlike the client of the other tests, it reads the answer while it sends.
-        done = subprocess.run(
-            [
-                *(program("curl"), "--silent", "--show-error", "--insecure", "--noproxy", "*", "--max-time", "60"),
-                *("--header", f"Authorization: {client.headers['Authorization']}"),
-                *("--form", f"file=@{large}", f"{address}/api/v1/datasets"),
-            ],
-            capture_output=True,
-            text=True,
-        )
+        # Caddy cuts a connection half a second after the answer, and a client that still sends may lose it.
+        for _ in range(6 if proxy is behind_caddy else 1):
+            done = send_with_curl(large, address, client.headers["Authorization"])
+            if done.stdout:
+                break
     assert done.stdout, f"curl ended with {done.returncode}: {done.stderr}"
     document = json.loads(done.stdout)
     assert document["status"] == 413
