@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from jobs import known_variables
-from jobs.logs.foreign_output import capture
+from jobs.logs.foreign_output import capture, end_capture
 from jobs.logs.lines import begin_part
 from jobs.logs.start_errors import one_sentence
 from transport.http import LimitedHttpProtocol
@@ -35,6 +35,14 @@ CLOSING_SECONDS = 5
 SWITCH_SECONDS = 0.0005
 # A message to subscribe to a job has less than 100 bytes.
 MAX_MESSAGE_BYTES = 64 * 2**10
+
+
+class _Server(LimitedServer):
+    """Writes the rest of its log before uvicorn raises the signal again, which ends the process at once."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        end_capture()
 
 
 def main() -> None:
@@ -88,7 +96,7 @@ def _serve(options: argparse.Namespace) -> None:
         log_level="warning",
         server_header=False,
     )
-    server = LimitedServer(config, options.health_socket)
+    server = _Server(config, options.health_socket)
     # Not by a signal, which uvicorn repeats at its end: the sentence would be lost, and so the exit status.
     watch = _new_watch(lambda: setattr(server, "should_exit", True))
     # While the database is away, this waits for the first request.

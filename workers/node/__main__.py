@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import django
 
 from jobs import known_variables, program
-from jobs.logs.foreign_output import capture
+from jobs.logs.foreign_output import capture, end_capture
 from jobs.logs.lines import begin_part
 from jobs.logs.start_errors import one_sentence
 
@@ -72,6 +72,7 @@ def _run(arguments: Sequence[str] | None) -> None:
         logging.getLogger(__name__).exception("the worker ends with an error")
     logging.shutdown()
     sys.stderr.flush()
+    end_capture()
     # A normal exit joins all threads, and one of them may still wait for an unreachable database.
     os._exit(status)
 
