@@ -21,8 +21,13 @@ from typing import TextIO
 from jobs.logs.lines import MAX_VALUE, wants_json
 from jobs.logs.masking import mask
 
+# The sentences with which Valkey and Redis end; their mark "#" is also that of messages without any harm.
+_BROKER_END = r"^\d+:\w .* # (?:Fatal|Failed|Could not|Can't|Cannot|Unable|Bad |Error|Unrecoverable)"
 _LEVELS = (
-    ("error", re.compile(r"\b(?:ERROR|CRITICAL|FATAL|Traceback|Error:)|^E\d{4} |^F\d{4} ")),
+    (
+        "error",
+        re.compile(rf"\b(?:ERROR|CRITICAL|FATAL|Traceback)|Error:|: error:|^[EF]\d{{4}} |{_BROKER_END}"),
+    ),
     ("warning", re.compile(r"\bWARN(?:ING)?\b|Warning:|^W\d{4} ")),
 )
 _MAX_LINE = 64 * 2**10
@@ -73,14 +78,24 @@ class JsonLines(io.TextIOBase):
                 self._stream.write(f"{json_line(line, self._part)}\n")
         return len(text)
 
+    def write_error(self, text: str) -> None:
+        """Write a message of any number of lines as one error."""
+        self.finish()
+        self._stream.write(f"{message_line(text, 'error', self._part, logger=self._part)}\n")
+        self.flush()
+
     def flush(self) -> None:
         """Flush the other stream. A line that is incomplete waits for its end."""
         self._stream.flush()
 
-    def finish(self) -> None:
+    def end_line(self) -> None:
         """Write the last line, if it has no end."""
         if self._rest:
             self.write("\n")
+
+    def finish(self) -> None:
+        """Write the last line, and flush the other stream."""
+        self.end_line()
         self.flush()
 
 
@@ -143,7 +158,7 @@ class _Capture:
         os.dup2(writing, 2)
         os.close(writing)
         self._thread = threading.Thread(
-            target=_forward, args=(reading, former.write, part, stop), name="foreign-output", daemon=True
+            target=forward_lines, args=(reading, former.write, part, stop), name="foreign-output", daemon=True
         )
         self._thread.start()
 
@@ -165,15 +180,25 @@ atexit.register(end_capture)
 
 
 def _finish_streams() -> None:
+    # The former standard error has a buffer of one line. To flush it waits for the thread that writes to it,
+    # without a bound if nothing reads what that thread writes.
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with contextlib.suppress(OSError, ValueError):
             if isinstance(stream, JsonLines):
-                stream.finish()
+                stream.end_line()
             elif stream is not None:
                 stream.flush()
 
 
-def _forward(reading: int, write: Callable[[str], object], part: str, stop: int | None = None) -> None:
+def forward_lines(reading: int, write: Callable[[str], object], part: str, stop: int | None = None) -> None:
+    """Write each line of a pipe as JSON, until its end.
+
+    Args:
+        reading: the pipe.
+        write: writes a line.
+        part: the name of the part.
+        stop: a pipe; after a byte in it, only the present content of `reading` is written.
+    """
     rest = b""
     for chunk in _chunks(reading, stop):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -340,6 +340,6 @@ def test_captured_output_of_a_child_is_json(monkeypatch: pytest.MonkeyPatch) -> 
     written: list[str] = []
     os.write(writing, b"W0000 00:00:1 cpu.cc:1] slow\nhalf")
     os.close(writing)
-    foreign_output._forward(reading, cast(Any, written.append), "worker")
+    foreign_output.forward_lines(reading, cast(Any, written.append), "worker")
     os.close(reading)
     assert [json.loads(line)["level"] for line in written] == ["warning", "info"]

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from jobs import known_variables
-from jobs.logs.foreign_output import capture, end_capture
+from jobs.logs.foreign_output import capture, end_capture, speak_json
 from jobs.logs.lines import begin_part
-from jobs.logs.start_errors import one_sentence
+from jobs.logs.start_errors import PartParser, one_sentence
 from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
 from transport.websocket import CountedWebSocket
@@ -47,16 +47,17 @@ class _Server(LimitedServer):
 
 def main() -> None:
     """Serve the dashboard until SIGTERM."""
-    known_variables.settle_or_exit()
-    parser = argparse.ArgumentParser(description="Serves the dashboard on an inherited listening socket.")
-    parser.add_argument("--fd", type=int, required=True, help="number of the inherited socket")
-    parser.add_argument("--health-socket", type=Path, help="unix socket for the supervisor's checks")
-    options = parser.parse_args()
-    begin_part("web")
-    # The supervisor asks a server that does not answer for its stacks before it kills it.
-    faulthandler.register(signal.SIGUSR2, file=capture("web") or sys.stderr, all_threads=True)
-    sys.setswitchinterval(SWITCH_SECONDS)
+    speak_json("web")
     with one_sentence():
+        known_variables.settle_or_exit()
+        parser = PartParser(description="Serves the dashboard on an inherited listening socket.")
+        parser.add_argument("--fd", type=int, required=True, help="number of the inherited socket")
+        parser.add_argument("--health-socket", type=Path, help="unix socket for the supervisor's checks")
+        options = parser.parse_args()
+        begin_part("web")
+        # The supervisor asks a server that does not answer for its stacks before it kills it.
+        faulthandler.register(signal.SIGUSR2, file=capture("web") or sys.stderr, all_threads=True)
+        sys.setswitchinterval(SWITCH_SECONDS)
         _serve(options)
 
 

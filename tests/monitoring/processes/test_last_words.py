@@ -78,3 +78,27 @@ def test_the_sentence_that_ends_a_scheduler_is_never_lost(tmp_path: Path) -> Non
     for _ in range(3):
         lines = run(["manage.py", "scheduler", "--status-address", "8.8.8.8:1"], TRAINYARD_HOME=str(tmp_path))
         assert "8.8.8.8" in lines[-1]["event"]
+
+
+@pytest.mark.parametrize(
+    ("command", "variables", "words"),
+    [
+        ("scheduler --status-address 8.8.8.8:1", {}, "8.8.8.8"),
+        ("scheduler --unknown", {}, "unrecognized arguments: --unknown"),
+        ("scheduler", {"TRAINYARD_HOM": "x"}, "TRAINYARD_HOM is no variable"),
+        ("scheduler", {"TRAINYARD_REDIS_URL": "http://h"}, "TRAINYARD_REDIS_URL"),
+        ("web --port 99999", {}, "Cannot listen on 127.0.0.1, port 99999"),
+        ("serve --port 99999", {}, "TRAINYARD_SERVING_PORT"),
+        ("worker", {"TRAINYARD_HOM": "x"}, "TRAINYARD_HOM is no variable"),
+        ("worker", {"TRAINYARD_NODE_GRACE": "abc"}, "TRAINYARD_NODE_GRACE='abc': give a number of seconds"),
+        ("worker --slots 0", {}, "'0' is not a number of slots"),
+    ],
+)
+def test_the_sentence_that_ends_a_part_is_one_line_with_the_level_of_errors(
+    command: str, variables: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o700)
+    lines = run(["manage.py", *command.split()], **{"TRAINYARD_HOME": str(tmp_path), **variables})
+    part = command.split()[0].replace("serve", "serving")
+    assert [(line["level"], line["part"]) for line in lines] == [("error", part)]
+    assert words in lines[0]["event"]
