@@ -92,6 +92,7 @@ def test_the_sentence_that_ends_a_scheduler_is_never_lost(tmp_path: Path) -> Non
         ("worker", {"TRAINYARD_HOM": "x"}, "TRAINYARD_HOM is no variable"),
         ("worker", {"TRAINYARD_NODE_GRACE": "abc"}, "TRAINYARD_NODE_GRACE='abc': give a number of seconds"),
         ("worker --slots 0", {}, "'0' is not a number of slots"),
+        ("broker", {"TRAINYARD_BROKER": "none"}, "TRAINYARD_BROKER is 'none'"),
     ],
 )
 def test_the_sentence_that_ends_a_part_is_one_line_with_the_level_of_errors(
@@ -102,3 +103,23 @@ def test_the_sentence_that_ends_a_part_is_one_line_with_the_level_of_errors(
     part = command.split()[0].replace("serve", "serving")
     assert [(line["level"], line["part"]) for line in lines] == [("error", part)]
     assert words in lines[0]["event"]
+
+
+def test_each_line_of_the_broker_is_json_and_its_last_ones_too(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("TRAINYARD_")}
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "broker"],
+        cwd=ROOT,
+        env=environment | {"TRAINYARD_HOME": str(tmp_path), "TRAINYARD_LOG_JSON": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.terminate()
+    lines = [json.loads(line) for line in (first, *process.stdout)]
+    assert process.wait(60) == 0
+    assert {line["part"] for line in lines} == {"broker"}
+    assert "bye bye" in lines[-1]["event"]

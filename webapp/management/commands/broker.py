@@ -3,6 +3,8 @@ import os
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from jobs.logs.converter import convert_later_output
+from jobs.logs.start_errors import writes_json
 from webapp.management.part_command import PartCommand
 from webapp.ops import broker
 from webapp.ops.errors import OpsError
@@ -24,4 +26,6 @@ class Command(PartCommand):
             raise CommandError(
                 "TRAINYARD_REDIS_URL names another broker: stop this service, or unset the variable."
             )
+        if writes_json():
+            convert_later_output("broker")
         exec_command(chosen.argv)
