@@ -97,7 +97,7 @@ def _serve(options: argparse.Namespace) -> None:
         log_level="warning",
         server_header=False,
     )
-    server = _Server(config, options.health_socket)
+    server = _Server(config, options.health_socket, name="the dashboard")
     # Not by a signal, which uvicorn repeats at its end: the sentence would be lost, and so the exit status.
     watch = _new_watch(lambda: setattr(server, "should_exit", True))
     # While the database is away, this waits for the first request.
