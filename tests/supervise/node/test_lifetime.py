@@ -98,4 +98,4 @@ def test_a_duration_of_timing_that_is_no_number_is_refused(
     monkeypatch.setenv("TRAINYARD_NODE_GRACE", "long")
     with pytest.raises(SystemExit):
         read_settings([], tmp_path)
-    assert "could not convert string to float: 'long'" in capsys.readouterr().err
+    assert "TRAINYARD_NODE_GRACE='long': give a number of seconds" in capsys.readouterr().err
