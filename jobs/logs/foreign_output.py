@@ -138,7 +138,7 @@ def capture(part: str) -> TextIO | None:
 
 
 def end_capture() -> None:
-    """Write what was captured and is not written yet, and capture no more.
+    """Write the rest of the captured output, and capture no more.
 
     A normal end of the interpreter calls it. A process that ends otherwise calls it before: its last sentence
     may be in the pipe, and the thread that reads the pipe dies with the process.
