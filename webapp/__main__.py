@@ -18,7 +18,10 @@ PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_
 KEYLESS_COMMANDS = ("worker", "chief")
 """The commands of the parts that need no secret key."""
 
-PARTS = {"up": "up", "web": "web", "scheduler": "scheduler", "worker": "worker", "serve": "serving"}
+PARTS = {
+    **{name: name for name in ("up", "broker", "web", "scheduler", "worker")},
+    "serve": "serving",
+}
 """The part whose log a command writes."""
 
 

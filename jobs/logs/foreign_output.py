@@ -4,26 +4,35 @@ XLA, a broker, a fork server or a crashed interpreter write text to standard err
 log of a part gets one JSON object for each line of it.
 """
 
+import atexit
 import contextlib
 import io
 import json
 import logging
 import os
 import re
+import select
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TextIO
 
 from jobs.logs.lines import MAX_VALUE, wants_json
 from jobs.logs.masking import mask
 
+# The sentences with which Valkey and Redis end; their mark "#" is also that of messages without any harm.
+_BROKER_END = r"^\d+:\w .* # (?:Fatal|Failed|Could not|Can't|Cannot|Unable|Bad |Error|Unrecoverable)"
 _LEVELS = (
-    ("error", re.compile(r"\b(?:ERROR|CRITICAL|FATAL|Traceback|Error:)|^E\d{4} |^F\d{4} ")),
+    (
+        "error",
+        re.compile(rf"\b(?:ERROR|CRITICAL|FATAL|Traceback)|Error:|: error:|^[EF]\d{{4}} |{_BROKER_END}"),
+    ),
     ("warning", re.compile(r"\bWARN(?:ING)?\b|Warning:|^W\d{4} ")),
 )
 _MAX_LINE = 64 * 2**10
+# A terminal or program that reads nothing must not keep a part from its end.
+_DRAIN_SECONDS = 5.0
 
 
 def json_line(text: str, part: str) -> str:
@@ -69,14 +78,24 @@ class JsonLines(io.TextIOBase):
                 self._stream.write(f"{json_line(line, self._part)}\n")
         return len(text)
 
+    def write_error(self, text: str) -> None:
+        """Write a message of any number of lines as one error."""
+        self.finish()
+        self._stream.write(f"{message_line(text, 'error', self._part, logger=self._part)}\n")
+        self.flush()
+
     def flush(self) -> None:
         """Flush the other stream. A line that is incomplete waits for its end."""
         self._stream.flush()
 
-    def finish(self) -> None:
+    def end_line(self) -> None:
         """Write the last line, if it has no end."""
         if self._rest:
             self.write("\n")
+
+    def finish(self) -> None:
+        """Write the last line, and flush the other stream."""
+        self.end_line()
         self.flush()
 
 
@@ -107,32 +126,99 @@ def capture(part: str) -> TextIO | None:
     """
     if not wants_json(os.environ):
         return None
-    sys.stdout.flush()
-    sys.stderr.flush()
+    end_capture()
+    _finish_streams()
     former = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace", buffering=1)
-    reading, writing = os.pipe()
-    os.dup2(writing, 1)
-    os.dup2(writing, 2)
-    os.close(writing)
+    capturing.append(_Capture(former, part))
     sys.stderr = JsonLines(former, part)
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
             handler.setStream(former)
-    threading.Thread(
-        target=_forward, args=(reading, former.write, part), name="foreign-output", daemon=True
-    ).start()
     return former
 
 
-def _forward(reading: int, write: Callable[[str], object], part: str) -> None:
+def end_capture() -> None:
+    """Write the rest of the captured output, and capture no more.
+
+    A normal end of the interpreter calls it. A process that ends otherwise calls it before: its last sentence
+    may be in the pipe, and the thread that reads the pipe dies with the process.
+    """
+    while capturing:
+        capturing.pop().close()
+
+
+class _Capture:
+    """The pipe in the place of standard output and error, and the thread that reads it."""
+
+    def __init__(self, former: TextIO, part: str) -> None:
+        self._former, self._process = former, os.getpid()
+        reading, writing = os.pipe()
+        stop, self._stopping = os.pipe()
+        os.dup2(writing, 1)
+        os.dup2(writing, 2)
+        os.close(writing)
+        self._thread = threading.Thread(
+            target=forward_lines, args=(reading, former.write, part, stop), name="foreign-output", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write the rest. Children may hold the pipe longer, so the thread does not wait for its end."""
+        # The thread is not in a forked child, whose output still goes to the parent.
+        if os.getpid() != self._process:
+            return
+        _finish_streams()
+        os.dup2(self._former.fileno(), 1)
+        os.dup2(self._former.fileno(), 2)
+        os.write(self._stopping, b"\0")
+        self._thread.join(_DRAIN_SECONDS)
+
+
+capturing: list[_Capture] = []
+"""The capture of this process, if it has one."""
+atexit.register(end_capture)
+
+
+def _finish_streams() -> None:
+    # The former standard error has a buffer of one line. To flush it waits for the thread that writes to it,
+    # without a bound if nothing reads what that thread writes.
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with contextlib.suppress(OSError, ValueError):
+            if isinstance(stream, JsonLines):
+                stream.end_line()
+            elif stream is not None:
+                stream.flush()
+
+
+def forward_lines(reading: int, write: Callable[[str], object], part: str, stop: int | None = None) -> None:
+    """Write each line of a pipe as JSON, until its end.
+
+    Args:
+        reading: the pipe.
+        write: writes a line.
+        part: the name of the part.
+        stop: a pipe; after a byte in it, only the present content of `reading` is written.
+    """
     rest = b""
-    while chunk := os.read(reading, _MAX_LINE):
+    for chunk in _chunks(reading, stop):
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) >= _MAX_LINE:
             lines, rest = [*lines, rest], b""
         for line in lines:
             _write_line(line, write, part)
     _write_line(rest, write, part)
+
+
+def _chunks(reading: int, stop: int | None) -> Iterator[bytes]:
+    """Yield the pipe's content until its end; after a byte in `stop`, until it is empty."""
+    ready = select.poll()
+    ready.register(reading, select.POLLIN)
+    if stop is not None:
+        ready.register(stop, select.POLLIN)
+    while any(descriptor == reading for descriptor, _ in ready.poll()):
+        if not (chunk := os.read(reading, _MAX_LINE)):
+            return
+        yield chunk
 
 
 def _write_line(line: bytes, write: Callable[[str], object], part: str) -> None:

@@ -34,7 +34,11 @@ DJANGO = {
 EXAMPLES = {"TRAINYARD_SECRET"}
 """What tests give as a variable that does not reach a run."""
 TABLE = {"jobs/known_variables.py", "tests/architecture/test_known_variables.py"}
-WRONG = {"tests/ops/test_known_variables.py", "tests/ops/installation/test_variables.py"}
+WRONG = {
+    "tests/monitoring/processes/test_last_words.py",
+    "tests/ops/test_known_variables.py",
+    "tests/ops/installation/test_variables.py",
+}
 """Tests of the refusal."""
 
 

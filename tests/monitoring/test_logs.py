@@ -340,6 +340,23 @@ def test_captured_output_of_a_child_is_json(monkeypatch: pytest.MonkeyPatch) -> 
     written: list[str] = []
     os.write(writing, b"W0000 00:00:1 cpu.cc:1] slow\nhalf")
     os.close(writing)
-    foreign_output._forward(reading, cast(Any, written.append), "worker")
+    foreign_output.forward_lines(reading, cast(Any, written.append), "worker")
     os.close(reading)
     assert [json.loads(line)["level"] for line in written] == ["warning", "info"]
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("CommandError: Port 8400 on 127.0.0.1 is in use.", "error"),
+        ("ValueError: no", "error"),
+        ("program: error: argument --x: no", "error"),
+        ("7:M 30 Nov 2026 01:52:00.824 # Failed opening Unix socket: bind: No such file", "error"),
+        ("7:C 30 Nov 2026 01:52:00.823 # Configuration loaded", "info"),
+        ("7:M 30 Nov 2026 01:52:00.824 # WARNING Memory overcommit must be enabled! It can fail", "warning"),
+        ("UserWarning: slow", "warning"),
+        ("0 errors, no failures", "info"),
+    ],
+)
+def test_the_level_of_foreign_output_is_that_of_its_words(text: str, level: str) -> None:
+    assert json.loads(json_line(text, "web"))["level"] == level

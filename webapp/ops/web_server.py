@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from jobs import known_variables
-from jobs.logs.foreign_output import capture
+from jobs.logs.foreign_output import capture, end_capture, speak_json
 from jobs.logs.lines import begin_part
-from jobs.logs.start_errors import one_sentence
+from jobs.logs.start_errors import PartParser, one_sentence
 from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
 from transport.websocket import CountedWebSocket
@@ -37,18 +37,27 @@ SWITCH_SECONDS = 0.0005
 MAX_MESSAGE_BYTES = 64 * 2**10
 
 
+class _Server(LimitedServer):
+    """Writes the rest of its log before uvicorn raises the signal again, which ends the process at once."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        end_capture()
+
+
 def main() -> None:
     """Serve the dashboard until SIGTERM."""
-    known_variables.settle_or_exit()
-    parser = argparse.ArgumentParser(description="Serves the dashboard on an inherited listening socket.")
-    parser.add_argument("--fd", type=int, required=True, help="number of the inherited socket")
-    parser.add_argument("--health-socket", type=Path, help="unix socket for the supervisor's checks")
-    options = parser.parse_args()
-    begin_part("web")
-    # The supervisor asks a server that does not answer for its stacks before it kills it.
-    faulthandler.register(signal.SIGUSR2, file=capture("web") or sys.stderr, all_threads=True)
-    sys.setswitchinterval(SWITCH_SECONDS)
+    speak_json("web")
     with one_sentence():
+        known_variables.settle_or_exit()
+        parser = PartParser(description="Serves the dashboard on an inherited listening socket.")
+        parser.add_argument("--fd", type=int, required=True, help="number of the inherited socket")
+        parser.add_argument("--health-socket", type=Path, help="unix socket for the supervisor's checks")
+        options = parser.parse_args()
+        begin_part("web")
+        # The supervisor asks a server that does not answer for its stacks before it kills it.
+        faulthandler.register(signal.SIGUSR2, file=capture("web") or sys.stderr, all_threads=True)
+        sys.setswitchinterval(SWITCH_SECONDS)
         _serve(options)
 
 
@@ -94,7 +103,7 @@ def _serve(options: argparse.Namespace) -> None:
         log_level="warning",
         server_header=False,
     )
-    server = LimitedServer(config, options.health_socket)
+    server = _Server(config, options.health_socket, name="the dashboard")
     # Not by a signal, which uvicorn repeats at its end: the sentence would be lost, and so the exit status.
     watch = _new_watch(lambda: setattr(server, "should_exit", True))
     # While the database is away, this waits for the first request.

@@ -10,19 +10,20 @@ from collections.abc import Sequence
 import django
 
 from jobs import database_use, known_variables, program
-from jobs.logs.foreign_output import capture
+from jobs.logs.foreign_output import capture, end_capture, speak_json
 from jobs.logs.lines import begin_part
-from jobs.logs.start_errors import one_sentence
+from jobs.logs.start_errors import one_sentence, write_sentence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a node until a signal ends it."""
-    known_variables.settle_or_exit()
-    gc.disable()  # until the apps are loaded: the last of them enables it
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
-    os.environ[program.KEYLESS_VARIABLE] = "1"
-    begin_part("worker")
+    speak_json("worker")
     with one_sentence():
+        known_variables.settle_or_exit()
+        gc.disable()  # until the apps are loaded: the last of them enables it
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+        os.environ[program.KEYLESS_VARIABLE] = "1"
+        begin_part("worker")
         _run(arguments)
 
 
@@ -68,11 +69,12 @@ def _run(arguments: Sequence[str] | None) -> None:
         asyncio.run(run_node(settings, secrets=secrets))
         status = 0
     except ends as error:
-        sys.stderr.write(f"{error}\n")
+        write_sentence(str(error))
     except Exception:
         logging.getLogger(__name__).exception("the worker ends with an error")
     logging.shutdown()
     sys.stderr.flush()
+    end_capture()
     # A normal exit joins all threads, and one of them may still wait for an unreachable database.
     os._exit(status)
 

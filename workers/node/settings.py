@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.logs.start_errors import PartParser
 from jobs.messages.sandbox import Level
 from jobs.messages.worker_end import seconds_to_end
 from jobs.worker_options import add_worker_options, labels_of
@@ -80,9 +81,7 @@ class NodeSettings:
 
 def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     """Parse the command line; invalid arguments exit with a usage message."""
-    parser = argparse.ArgumentParser(
-        prog="workers.node", description="Runs the jobs of one pool on this machine."
-    )
+    parser = PartParser(prog="workers.node", description="Runs the jobs of one pool on this machine.")
     add_worker_options(parser)
     options = parser.parse_args(arguments)
     try:

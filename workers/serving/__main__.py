@@ -14,6 +14,7 @@ import uvloop
 from jobs import known_variables
 from jobs.logs.foreign_output import capture, speak_json
 from jobs.logs.lines import configure_process
+from jobs.logs.start_errors import one_sentence, write_sentence
 from jobs.private_files import restrict_new_files
 from jobs.removed_settings import warn_of_removed
 from workers.serving.claimed_home import claim_home
@@ -26,10 +27,11 @@ logger = logging.getLogger("trainyard.serving")
 
 def main() -> int:
     """Run until a signal; return the exit status."""
-    known_variables.settle_or_exit()
-    restrict_new_files()
     speak_json("serving")
-    settings = parse(sys.argv[1:])
+    with one_sentence():
+        known_variables.settle_or_exit()
+        restrict_new_files()
+        settings = parse(sys.argv[1:])
     configure_process("serving", os.environ)
     # The supervisor asks a server that does not answer for its stacks before it kills it.
     faulthandler.register(signal.SIGUSR2, file=capture("serving") or sys.stderr, all_threads=True)
@@ -51,7 +53,7 @@ def main() -> int:
         )
         uvloop.run(_run(settings))
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"the prediction server cannot start: {error}\n")
+        write_sentence(f"the prediction server cannot start: {error}")
         return 2
     return 0
 

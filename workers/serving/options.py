@@ -7,6 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Literal, NoReturn, cast, get_args
 
+from jobs.logs.start_errors import PartParser, writes_json
 from transport import admission
 from workers.serving.limits import Limits
 
@@ -15,13 +16,15 @@ UnreadyWhen = Literal["refused", "cut-off", "never"]
 """When a server that learns of no release is not ready: if its credential is refused, always, or never."""
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(PartParser):
     """Ends with one sentence that names the variable, too. A list of all options would fill the log."""
 
     def error(self, message: str) -> NoReturn:
         """Print the sentence and exit."""
         for option in re.findall(r"^argument --([a-z-]+):", message):
             message += f" [{variable_of(option)}]"
+        if writes_json():
+            super().error(message)
         self.exit(2, f"{self.prog}: error: {message}; --help lists the options\n")
 
 

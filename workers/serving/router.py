@@ -214,7 +214,7 @@ class _Server(LimitedServer):
     """Writes its address once it listens, and ends the children before the process after a signal."""
 
     def __init__(self, config: uvicorn.Config, settings: Settings) -> None:
-        super().__init__(config, settings.health_socket)
+        super().__init__(config, settings.health_socket, name="the prediction server")
         self._address_file = settings.address_file
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -266,6 +266,7 @@ async def serve(settings: Settings, command: ChildCommand, child_starter: ChildS
         ws="none",
         access_log=False,
         log_config=None,  # `__main__` has configured logging
+        log_level="warning",
         server_header=False,
         proxy_headers=False,  # nothing asks for the address of the client
         timeout_keep_alive=75,

@@ -134,6 +134,30 @@ def test_a_worker_answers_probes_and_its_lines_are_json(installation: Installati
     assert {line["part"] for line in lines} == {"worker"}
 
 
+@pytest.mark.parametrize("as_json", ["0", "1"])
+def test_a_dashboard_writes_where_it_listens_once_it_does(
+    as_json: str, installation: Installation, tmp_path: Path
+) -> None:
+    port, log = free_port(), tmp_path / "web.out"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "web", "--port", str(port)],
+            cwd=ROOT, env=installation.environment | {"TRAINYARD_LOG_JSON": as_json}, stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + WAIT
+        while f"the dashboard listens at http://127.0.0.1:{port}" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        assert ask(port, "/livez")[0] == 200
+    finally:
+        process.terminate()
+        process.wait(60)
+    if as_json == "1":
+        assert {line["part"] for line in lines_of(log)} == {"web"}
+
+
 def test_a_token_for_metrics_is_made_as_the_guide_says(installation: Installation, tmp_path: Path) -> None:
     file = tmp_path / "trainyard.token"
     made = command(PAGE, "--scopes metrics").run(

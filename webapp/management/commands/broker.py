@@ -1,17 +1,19 @@
 import os
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from jobs.logs.converter import convert_later_output
+from jobs.logs.start_errors import writes_json
+from webapp.management.part_command import PartCommand
 from webapp.ops import broker
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.parts import exec_command
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Runs only the broker that `up` would start, for services of systemd on one machine."
-    requires_system_checks: list[str] = []
 
     def handle(self, **_: object) -> None:
         home = Home(settings.TRAINYARD_HOME)
@@ -24,4 +26,6 @@ class Command(BaseCommand):
             raise CommandError(
                 "TRAINYARD_REDIS_URL names another broker: stop this service, or unset the variable."
             )
+        if writes_json():
+            convert_later_output("broker")
         exec_command(chosen.argv)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from jobs import database_use
 from jobs.errors import DatabaseReplaced, ForeignInstallation
@@ -15,11 +15,11 @@ from jobs.monitoring.scheduler import SchedulerState
 from jobs.monitoring.status import OPTION_HELP, BadStatusAddress, start_listener
 from jobs.queries.compatibility import Incompatible
 from jobs.scheduler import run
+from webapp.management.part_command import PartCommand
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Assigns queued jobs to free slots and reaps lost ones. Of several, a lease elects one."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--status-address", metavar="HOST:PORT", help=OPTION_HELP)

@@ -3,16 +3,16 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from webapp.management.part_command import PartCommand
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.parts import ServingOptions, exec_command, serving_argv
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Runs a prediction server, which serves the releases of the dashboard."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         home = Home.from_environment()

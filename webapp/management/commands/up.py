@@ -3,8 +3,9 @@ import os
 from argparse import ArgumentParser
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from webapp.management.part_command import PartCommand
 from webapp.ops import broker, orphans
 from webapp.ops.console import Console
 from webapp.ops.errors import OpsError
@@ -15,10 +16,8 @@ from webapp.ops.preparation import database_error, prepare, sandbox_hint
 from webapp.ops.supervisor import Supervisor
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Starts everything and keeps it running: broker, web, scheduler, workers, prediction server."
-    # Each part runs them; here they would only cost time.
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         defaults = Options()

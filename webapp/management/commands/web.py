@@ -1,10 +1,11 @@
 from argparse import ArgumentParser
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from jobs import database_use, signing
 from jobs.errors import DatabaseReplaced
+from webapp.management.part_command import PartCommand
 from webapp.ops import ports, static_files
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -12,9 +13,8 @@ from webapp.ops.parts import exec_command, web_argv
 from webapp.ops.preparation import prepare
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Runs only the web server, for installations on several machines; `up` runs everything on one."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")

@@ -1,14 +1,12 @@
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand
-
 from jobs.worker_options import add_worker_options, labels_of
+from webapp.management.part_command import PartCommand
 from webapp.ops.parts import exec_command, worker_argv
 
 
-class Command(BaseCommand):
+class Command(PartCommand):
     help = "Runs a worker, which runs the jobs of one pool on this machine."
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_worker_options(parser)
