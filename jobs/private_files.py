@@ -44,7 +44,7 @@ def make_home_private(root: Path) -> None:
     make_folder_private(root)
     entries = list(os.scandir(root))
     if OF_A_HOME.isdisjoint(entry.name for entry in entries):
-        return  # the files of a folder that is only about to become a home belong to somebody else
+        return  # it is only about to become a home: its files are of other programs
     # No deeper: other users cannot enter the folders.
     for entry in entries:
         if _close(Path(entry.path)):

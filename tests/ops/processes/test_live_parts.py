@@ -50,6 +50,7 @@ def refusal(installation: Installation, saved: Path) -> str | None:
 def test_a_web_server_that_was_started_alone_is_named_until_it_is_killed(tmp_path: Path) -> None:
     served = Installation(tmp_path / "home")
     with closing(served.connect()) as connection:
+        connection.execute("CREATE TABLE jobs_project (id INTEGER)")
         connection.execute("CREATE TABLE point (value INTEGER)")
     served.secret_key.write_text("secret")
     served.artifacts.mkdir()
