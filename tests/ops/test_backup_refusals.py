@@ -35,7 +35,7 @@ def test_a_backup_of_an_empty_database_is_neither_verified_nor_restored(
 
 @pytest.fixture
 def rotated(full: Installation, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Rotates the secret key as often as told, each time while the database is copied."""
+    """Rotates the secret key as often as given, each time while the database is copied."""
 
     def rotate(times: int) -> None:
         rotations = iter(range(times))
