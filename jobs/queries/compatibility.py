@@ -97,7 +97,11 @@ def _newer(difference: str) -> str:
 def _older() -> str:
     starts = f"`{program.command_line('up')}` or `{program.command_line('web --migrate')}`"
     if not (schema := database_schema()):
-        return f"The database is empty: start {starts} first, which creates its tables."
+        return (
+            f"The database is empty: start {starts} first, which creates its tables. If there is an "
+            f"installation already, correct TRAINYARD_HOME, which is {settings.TRAINYARD_HOME} now, or "
+            "TRAINYARD_DATABASE_URL."
+        )
     prepared = recorded_program()
     older = f"version {prepared} of Trainyard" if prepared else "an older version of Trainyard"
     return (
