@@ -47,7 +47,7 @@ class Choice:
 
 
 EVEN_SHARE, EVEN_LEAD = 0.6, 0.2
-"""So many of the steps are equal, and so much more than in the other order, if steps choose an order."""
+"""Steps choose an order if this share of them is equal, and exceeds the share of the other order so much."""
 SETTLED_SHARE, ERROR_SHARE, MOST_ERRORS = 0.8, 0.03, 3
 """A standard order is chosen unless another one fits more rows, and these are no typing errors."""
 MIN_STEPS = 2
