@@ -11,6 +11,7 @@ from pathlib import Path
 from jobs import known_variables, program
 from jobs.logs.foreign_output import JsonLines, speak_json
 from jobs.logs.start_errors import one_sentence
+from webapp.ops.database.absent_database import require_database
 from webapp.ops.home import Home
 
 PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_SECRET_KEY_FILE")
@@ -29,7 +30,7 @@ def main() -> None:
     """Run the command that this process's arguments name."""
     # Django would print its own version.
     if sys.argv[1:] == ["--version"] or (sys.argv[1:] == ["version"] and not _has_home()):
-        sys.stdout.write(f"{program.program_version()}\n")
+        sys.stdout.write(f"{program.program_version()}\n{_without_home()}")
         return
     if (part := PARTS.get("".join(sys.argv[1:2]))) is not None:
         # Its output is the log. The console of `up` makes the lines of all parts.
@@ -45,6 +46,7 @@ def main() -> None:
 
 def _run() -> None:
     known_variables.settle_or_exit()
+    require_database(sys.argv[1:])
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     if sys.argv[1:2] and sys.argv[1] in KEYLESS_COMMANDS:
@@ -70,6 +72,14 @@ def _describe_installation() -> None:
 def _has_home() -> bool:
     """Return whether there is an installation, which `version` describes. It creates none."""
     return Home.from_environment().root.is_dir()
+
+
+def _without_home() -> str:
+    """Return a line for `version` about a home that was named and does not exist."""
+    if sys.argv[1:] != ["version"] or not os.environ.get("TRAINYARD_HOME"):
+        return ""
+    root = Home.from_environment().root
+    return f"TRAINYARD_HOME: there is no folder {root}, so there is no installation.\n"
 
 
 def _with_module_name(arguments: list[str]) -> list[str]:

@@ -48,7 +48,7 @@ def test_a_web_server_without_the_keys_of_the_first_one_is_refused(team: Team) -
         team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
     shutil.copy(team["web-1"].disk / "trainyard" / "release.key", team["client"].disk / "trainyard")
     with pytest.raises(
-        AssertionError, match=r"The secret key in /srv/trainyard/secret\.key is .* copy the file"
+        AssertionError, match=r"The secret key in /srv/state/secret\.key is .* copy the file"
     ):
         team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
 

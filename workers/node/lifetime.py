@@ -35,6 +35,10 @@ class Lifetime:
         self.ending = ""
         """Why it ends; empty while it does not."""
 
+    def begin_idle(self) -> None:
+        """Count the time without work from now on: before, nothing could be given to the worker."""
+        self._busy_until = self._now()
+
     def check(self, *, busy: bool) -> bool:
         """Return whether the worker must begin to end now.
 

@@ -133,6 +133,7 @@ class Node:
         name = self._resources.name
         self._folder.write_worker_id(worker_id, name)
         log.info("worker %s (%s) is up with %s slots", worker_id, name, self._resources.slots)
+        self._lifetime.begin_idle()
         self._membership = membership = Membership(worker_id, self._resources)
         self._status.membership = membership
         running = asyncio.create_task(membership.run())

@@ -102,10 +102,13 @@ def test_the_command_prints_the_queue_for_people_and_for_programs(installation: 
     call_command("queue", stdout=printed)
     lines = re.sub(r"up to [0-9.]+ s", "up to 0 s", printed.getvalue()).splitlines()
     assert lines == [
-        "default: 0 waiting, 2 of 2 slots free, 1 workers",
+        "default: 0 waiting, 2 of 2 slots free, 1 worker",
         "gpu: 1 waiting for up to 0 s, 0 of 0 slots free, 0 workers",
-        "  1 ask for gpu=h200",
+        "  1 asks for gpu=h200",
     ]
+    printed = StringIO()
+    call_command("queue", pool="gpi", stdout=printed)
+    assert printed.getvalue() == "gpi: nothing waits in this pool, and it has no worker.\n"
     printed = StringIO()
     call_command("queue", pool="none", json=True, stdout=printed)
     (item,) = json.loads(printed.getvalue())["items"]

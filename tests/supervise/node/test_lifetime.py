@@ -33,6 +33,17 @@ def test_a_worker_ends_after_a_time_without_work_which_each_run_begins_anew() ->
     assert life.info() == {"idle_exit_seconds": 600, "ending": "It ran nothing for 600 s (--idle-exit)."}
 
 
+def test_the_time_without_work_begins_when_the_worker_is_registered() -> None:
+    clock = Clock()
+    life = Lifetime(600, None, QUICK, clock)
+    clock.now += 599
+    life.begin_idle()
+    clock.now += 599
+    assert not life.check(busy=False)
+    clock.now += 1
+    assert life.check(busy=False)
+
+
 def test_a_worker_has_ended_at_the_end_of_its_life_also_while_it_runs_something() -> None:
     clock, timing = Clock(), Timing(grace=30, upload_grace=20)
     life = Lifetime(None, 14_400, timing, clock)

@@ -40,11 +40,14 @@ def _lines(queues: list[PoolQueueOut]) -> Iterator[str]:
     if not queues:
         yield "Nothing waits, and no worker runs."
     for queue in queues:
+        if not (queue.queued or queue.workers):
+            yield f"{queue.pool}: nothing waits in this pool, and it has no worker."
+            continue
         since = "" if queue.oldest_seconds is None else f" for up to {duration(queue.oldest_seconds)}"
         yield (
             f"{queue.pool}: {queue.queued} waiting{since}, {queue.free} of {queue.slots} slots free, "
-            f"{queue.workers} workers"
+            f"{queue.workers} {'worker' if queue.workers == 1 else 'workers'}"
         )
         for part in queue.labels:
             if part.labels:
-                yield f"  {part.queued} ask for {labels_text(part.labels)}"
+                yield f"  {part.queued} {'asks' if part.queued == 1 else 'ask'} for {labels_text(part.labels)}"
