@@ -94,7 +94,7 @@ class Team:
         for name in ("web-1", "web-2", "scheduler-1", "scheduler-2", "worker-1", "worker-2"):
             self.configure(name)
         self.start_page("web-1", "web", FIRST_WEB)
-        home = self["web-1"].disk / "trainyard"
+        home = self["web-1"].disk / "state"
         wait_for(lambda: (home / "release.pub").exists() and self.is_up("web-1"), "the first web server")
         for name in ("web-2", "scheduler-1", "scheduler-2"):
             self.copy_keys(name)
@@ -186,7 +186,7 @@ class Team:
         made = command(PAGE, "manage.py serving-token serving-1")
         self["web-1"].run("sh", "-euc", made.script({"serving-1": name}), environment=QUICK)
         self._copy("web-1", f"{name}.token", name, "serving.token")
-        self._copy("web-1", "trainyard/release.pub", name, "release.pub")
+        self._copy("web-1", "state/release.pub", name, "release.pub")
 
     def _copy(self, source: str, path: str, target: str, name: str) -> None:
         shutil.copy(self[source].disk / path, self[target].disk / name)

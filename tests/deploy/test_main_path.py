@@ -46,7 +46,7 @@ def test_a_web_server_without_the_keys_of_the_first_one_is_refused(team: Team) -
     team.configure("client")
     with pytest.raises(AssertionError, match=r"copy release\.key from the home of the first web server"):
         team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
-    shutil.copy(team["web-1"].disk / "trainyard" / "release.key", team["client"].disk / "trainyard")
+    shutil.copy(team["web-1"].disk / "state" / "release.key", team["client"].disk / "state")
     with pytest.raises(
         AssertionError, match=r"The secret key in /srv/state/secret\.key is .* copy the file"
     ):
@@ -54,10 +54,10 @@ def test_a_web_server_without_the_keys_of_the_first_one_is_refused(team: Team) -
 
 
 def test_workers_and_prediction_servers_have_no_key_that_signs(team: Team) -> None:
-    kept = (team["web-1"].disk / "trainyard" / "secret.key").read_text()
+    kept = (team["web-1"].disk / "state" / "secret.key").read_text()
     for name in ("worker-1", "worker-2"):
-        assert not (team[name].disk / "trainyard" / "secret.key").exists()
+        assert not (team[name].disk / "state" / "secret.key").exists()
     for name in ("worker-1", "worker-2", "serving-1", "serving-2"):
-        assert not (team[name].disk / "trainyard" / "release.key").exists()
+        assert not (team[name].disk / "state" / "release.key").exists()
         keys = [path.read_text(errors="replace") for path in team[name].disk.rglob("secret.key")]
         assert kept not in keys

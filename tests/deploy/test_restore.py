@@ -59,7 +59,7 @@ def test_a_backup_during_a_training_is_restored_elsewhere_and_the_training_goes_
     assert "of another installation" in manage(team, "elsewhere", "version")
     manage(team, "elsewhere", "adopt-store")
     for name in ("secret.key", "release.key"):
-        homes = [team[machine].disk / "trainyard" / name for machine in ("web-1", "elsewhere")]
+        homes = [team[machine].disk / "state" / name for machine in ("web-1", "elsewhere")]
         assert homes[0].read_bytes() == homes[1].read_bytes()
 
     team.start_page("elsewhere", "scheduler", SCHEDULER)
