@@ -10,7 +10,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import NamedTuple
 
 from jobs.program import ROOT, resource_folder
@@ -144,7 +144,7 @@ class Family(NamedTuple):
     Attributes:
         prefix: what precedes the name of a field or option.
         module: the module with the code.
-        declared_by: the class, or the function that calls `add` with the name of each option.
+        declared_by: the class with the fields; empty if the module makes an `Option` of each name.
         part: the part that reads them.
     """
 
@@ -162,7 +162,7 @@ FAMILIES = (
     Family("TRAINYARD_NODE_", "workers.supervise.timing", "Timing", "worker"),
     Family("TRAINYARD_LIMIT_", "workers.supervise.limits.limits", "TaskLimits", "worker"),
     Family("TRAINYARD_SANDBOX_", "workers.supervise.limits.sandbox_limits", "SandboxLimits", "worker"),
-    Family("TRAINYARD_SERVING_", "workers.serving.options", "option_parser", "serving"),
+    Family("TRAINYARD_SERVING_", "workers.serving.options", "", "serving"),
 )
 
 _PLAIN = frozenset({*OPERATOR, *COMPOSE, *INTERNAL, *TESTS, *REMOVED})
@@ -230,22 +230,22 @@ def _advice(name: str) -> str:
 @functools.cache
 def _names(family: Family) -> frozenset[str]:
     file = ROOT.joinpath(*family.module.split(".")).with_suffix(".py")
-    body = ast.parse(file.read_text(encoding="utf-8")).body
-    declaring = [
-        node
-        for node in body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == family.declared_by
-    ]
-    words = [word for node in declaring for word in _declared(node)]
+    module = ast.parse(file.read_text(encoding="utf-8"))
+    words = _fields(module, family.declared_by) if family.declared_by else _options(module)
     return frozenset(family.prefix + word.upper().replace("-", "_") for word in words)
 
 
-def _declared(node: ast.ClassDef | ast.FunctionDef) -> Iterable[str]:
-    if isinstance(node, ast.ClassDef):
-        for line in node.body:
-            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-                yield line.target.id
-        return
-    for call in ast.walk(node):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "add":
+def _fields(module: ast.Module, name: str) -> Iterator[str]:
+    """Yield the names of a class's fields."""
+    for node in module.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            for line in node.body:
+                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                    yield line.target.id
+
+
+def _options(module: ast.Module) -> Iterator[str]:
+    """Yield the name of each `Option` that a module makes."""
+    for call in ast.walk(module):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Option":
             yield ast.literal_eval(call.args[0])

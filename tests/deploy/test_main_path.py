@@ -47,9 +47,7 @@ def test_a_web_server_without_the_keys_of_the_first_one_is_refused(team: Team) -
     with pytest.raises(AssertionError, match=r"copy release\.key from the home of the first web server"):
         team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
     shutil.copy(team["web-1"].disk / "state" / "release.key", team["client"].disk / "state")
-    with pytest.raises(
-        AssertionError, match=r"The secret key in /srv/state/secret\.key is .* copy the file"
-    ):
+    with pytest.raises(AssertionError, match=r"The secret key in /srv/state/secret\.key is .* copy the file"):
         team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
 
 

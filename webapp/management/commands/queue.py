@@ -50,4 +50,5 @@ def _lines(queues: list[PoolQueueOut]) -> Iterator[str]:
         )
         for part in queue.labels:
             if part.labels:
-                yield f"  {part.queued} {'asks' if part.queued == 1 else 'ask'} for {labels_text(part.labels)}"
+                asks = "asks" if part.queued == 1 else "ask"
+                yield f"  {part.queued} {asks} for {labels_text(part.labels)}"

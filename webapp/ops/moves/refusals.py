@@ -6,6 +6,9 @@ from jobs.queries.runs.health import scheduler_is_alive, worker_names
 from jobs.unfinished_move import TABLE
 from webapp.ops.errors import OpsError
 
+_NAMED = 6
+"""How many parts a message names."""
+
 
 def require_no_parts(connection: BaseDatabaseWrapper) -> None:
     """Require that no part of another machine uses the database, which is the default one.
@@ -19,9 +22,10 @@ def require_no_parts(connection: BaseDatabaseWrapper) -> None:
     if connection.vendor == "postgresql":
         running += _sessions(connection)
     if running:
+        more = f"; and {len(running) - _NAMED} more" if len(running) > _NAMED else ""
         raise OpsError(
-            f"The database is in use: {'; '.join(running[:6])}. Stop all parts on all machines first. A part "
-            "that was killed counts until its lease ends, after a minute at most."
+            f"The database is in use: {'; '.join(running[:_NAMED])}{more}. Stop all parts on all machines "
+            "first. A part that was killed counts until its lease ends, after a minute at most."
         )
 
 
@@ -34,10 +38,17 @@ def _sessions(connection: BaseDatabaseWrapper) -> list[str]:
     """Describe other connections to a PostgreSQL database. Web servers have no lease, but a connection."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pid, coalesce(host(client_addr), 'this machine'), usename FROM pg_stat_activity WHERE "
-            "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            "SELECT count(*), coalesce(host(client_addr), 'this machine') AS place, usename, "
+            "nullif(application_name, '') AS program FROM pg_stat_activity WHERE "
+            "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' "
+            "GROUP BY place, usename, program ORDER BY place, usename, program"
         )
-        return [f"a connection of {user} from {place} (process {pid})" for pid, place, user in cursor]
+        return [_connections(*row) for row in cursor]
+
+
+def _connections(count: int, place: str, user: str, program: str | None) -> str:
+    counted = "a connection" if count == 1 else f"{count} connections"
+    return f"{counted} of {user} from {place}" + (f" ({program})" if program else "")
 
 
 def require_empty(connection: BaseDatabaseWrapper) -> None:
