@@ -24,7 +24,7 @@ def problems(source: Any) -> dict[str, Any]:
     if hasattr(source, "error_lines"):
         return {"items": source.error_lines()}
     if hasattr(source, "errors"):
-        fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
+        fields = [(f.id_for_label or f.auto_id, f.label, e) for f in source for e in f.errors]
         return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
     # A problem of the whole input, such as a missing role, has no field.
     items = [
@@ -64,6 +64,12 @@ def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str,
         "wide": wide,
         "only": _only_choice(bound) if base == "select" else None,
     }
+
+
+@register.inclusion_tag("components/check_list.html")
+def check_list(bound: BoundField) -> dict[str, Any]:
+    """Show the choices of a form field as boxes, or as buttons of which one is chosen."""
+    return {"bound": bound}
 
 
 def _only_choice(bound: BoundField) -> tuple[str, str] | None:
