@@ -69,7 +69,7 @@ def _unready_when(text: str) -> UnreadyWhen:
 class Option(NamedTuple):
     """An option of the command line; `variable_of` names its variable.
 
-    It is required if its help says so and it has no default.
+    It is required if its help begins with "(required)" and it has no default.
     """
 
     name: str

@@ -48,6 +48,6 @@ def _database_file() -> Path | None:
     try:
         parts = urlsplit(url)
     except ValueError:
-        # The settings say what is wrong.
+        # The settings name the error.
         return None
     return Path(unquote(parts.path)) if parts.scheme == "sqlite" else None
