@@ -27,8 +27,8 @@ SEARCH = spec(
 QUICK_TRAINING = spec(DATASET, fit=SHORT, after={})
 ENDLESS = spec(
     DATASET,
-    model={"kind": "template", "template": "mlp", "args": {"units": 64, "layers": 2}},
-    fit={"epochs": 100_000, "batch_size": 2, "learning_rate": 0.001, "seed": 3},
+    model={"kind": "template", "template": "mlp", "args": {"units": 128, "layers": 3}},
+    fit={"epochs": 100_000, "batch_size": 1, "learning_rate": 0.001, "seed": 3},
     after={},
 )
 ROW = {"a": 1, "b": 2}
@@ -112,7 +112,7 @@ def served_model(team: Team) -> None:
 def training(team: Team) -> int:
     """Return the endless training, which runs and has a copy of a checkpoint in the store."""
     upload(team)
-    if team.training is None:
+    if team.training is None or team.ada.get(f"/jobs/{team.training}")["state"] in FINAL:
         team.training = submit(team, ENDLESS, "endless")
     job = team.training
     wait_for(lambda: state_of(team, job)["copied"] > 0, "a checkpoint", 300)
