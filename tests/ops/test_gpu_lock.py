@@ -27,7 +27,7 @@ def smi(tmp_path: Path) -> Path:
 
 
 def write_smi(folder: Path, driver: str, *cards: str, old: bool = False) -> None:
-    """Write an nvidia-smi that knows this machine; an old one refuses to tell the compute capability."""
+    """Write an nvidia-smi that knows this machine; an old one does not know the compute capability."""
     rows = [f"{driver}, {card}" for card in cards]
     answer = "\n".join(rows) if not old else 'Field "compute_cap" is not a valid field to query.'
     plain = "\n".join(driver for _ in cards)

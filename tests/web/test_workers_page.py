@@ -93,6 +93,14 @@ def test_a_worker_that_cannot_use_its_gpus_shows_the_reason(browser: Client) -> 
     assert browser.get(f"/api/v1/workers/{row.pk}").json()["info"] == {"no_gpu": reason}
 
 
+def test_a_worker_shows_the_gpus_that_it_leaves_out(browser: Client) -> None:
+    reason = "GPU 0 (Tesla K80, compute capability 3.7): JAX's CUDA 12 needs 5.2"
+    row = factories.make_worker(info={"unsupported_gpus": [reason]})
+    for page in ("/workers", f"/workers/{row.pk}"):
+        assert html.unescape(text_of(browser.get(page))).count(f"{reason}.") == 1
+    assert browser.get(f"/api/v1/workers/{row.pk}").json()["info"] == {"unsupported_gpus": [reason]}
+
+
 def test_a_worker_whose_runners_share_the_user_of_the_service_shows_the_reason(browser: Client) -> None:
     reason = "Runners share the user of the service and can read its keys: TRAINYARD_RUNNER_UIDS is off."
     isolation = {"level": "shared", "message": reason}

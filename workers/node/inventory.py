@@ -63,7 +63,9 @@ class Inventory:
         """Return the memory in bytes, the load, package versions, and why GPUs are not used."""
         self._notice_lost_gpus()
         total, problem = total_memory(), self.accelerators.problem or self.refusal
+        unsupported = list(self.accelerators.unsupported)
         return {
+            **({"unsupported_gpus": unsupported} if unsupported else {}),
             **({} if problem is None else {"no_gpu": problem}),
             **({} if self.refusal is None else {"refuses": self.refusal}),
             "python": platform.python_version(),

@@ -21,6 +21,7 @@ from jobs.actions.runs.fence import Holder
 from jobs.messages.sandbox import LevelState
 from jobs.models import Worker
 from jobs.queries import compatibility
+from jobs.spec.sections.gpu import gpu_devices
 from jobs.store import store
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder
@@ -156,6 +157,7 @@ class NodeResources:
             threads_per_slot=self.threads_per_slot,
             memory_per_slot=memory_per_slot(self.slots),
             no_gpu=self.inventory.accelerators.problem,
+            gpu_models=gpu_devices(self.inventory.devices()),
             gpu_failed=self.inventory.gpu_failed,
             sandbox_gpus=self.sandbox_gpus,
             packages=self.packages,

@@ -75,6 +75,10 @@ class WorkerInfoOut(TypedDict, total=False):
         int, Field(description="The size up to which a run of one slot keeps the rows of a table in memory.")
     ]
     no_gpu: Annotated[str, Field(description="Why GPUs of the machine are not used.")]
+    unsupported_gpus: Annotated[
+        list[str],
+        Field(description="Why JAX cannot use GPUs that this worker leaves out, one sentence for each."),
+    ]
     refuses: Annotated[
         str,
         Field(

@@ -67,6 +67,12 @@ class FakeNvml:
             raise NvmlError("not supported")
         return SimpleNamespace(gpu=50)
 
+    def nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
+        return b"580.65.06"
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: int) -> tuple[int, int]:  # noqa: N802
+        return 9, 0
+
     def nvmlDeviceGetHandleByUUID(self, name: str) -> int:  # noqa: N802
         if name not in ("MIG-a", "MIG-b"):
             raise NvmlError("not found")

@@ -7,6 +7,7 @@ from jobs.spec.sections.mesh import MeshSpec
 from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess
 from workers.runner.registry import needs_jax, runs_program
 from workers.supervise.attempt.node_context import NodeContext
+from workers.supervise.attempt.wanted_gpus import wanted_gpus
 
 NO_GPU_FOR_VERSIONS = "Versions that need code are loaded on the CPU, in a sandbox each."
 NO_GPU_IN_SANDBOX = "This run uses the CPU: its code runs in a sandbox, which gets no GPU, because "
@@ -33,18 +34,22 @@ class AttemptGpus:
         """Allocate a task's GPUs.
 
         Raises:
+            NoWantedGpu: the worker cannot give it the GPUs that its spec asks for.
             SandboxRefused: this machine offers no sandbox that is strong enough for its code.
         """
         if not _may_use_gpus(task):
             return
         if task.models and self._node.devices.count:
             self.warning = NO_GPU_FOR_VERSIONS
-        mesh = _mesh_of(task)
-        self._allocated = self._node.devices.take(slots, mesh.names if mesh is not None else ())
+        mesh, wanted = _mesh_of(task), wanted_gpus(task, slots, self._node.gpu_models)
+        names = mesh.names if mesh is not None else ()
+        self._allocated = self._node.devices.take(wanted.count, names, avoid=wanted.unwanted)
+        wanted.check(self._allocated)
         self.used = self._allocated
         if task.code is not None and self._allocated:
             await self._open_to_sandbox(task.code)
             self.used = self._allocated if self.access is not None else ()
+            wanted.check(self.used, self.warning.removeprefix(NO_GPU_IN_SANDBOX).rstrip("."))
         if self._node.no_gpu is not None:
             self.warning = self._node.no_gpu
 

@@ -1,7 +1,7 @@
 """Allocates GPUs to attempts. On a machine without GPUs, attempts share the cores."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 
 class Devices:
@@ -22,22 +22,24 @@ class Devices:
         """How many GPUs there are."""
         return len(self._ids)
 
-    def next(self, count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
+    def next(self, count: int, names: Sequence[str] = (), avoid: Collection[str] = ()) -> tuple[str, ...]:
         """Return the CUDA_VISIBLE_DEVICES entries that `take` would allocate, without allocating them."""
         if names:
-            return tuple(self._ids[name] for name in names if name in self._ids)
+            return tuple(self._ids[name] for name in names if name in self._ids and name not in avoid)
+        able = [device for name, device in self._ids.items() if name not in avoid]
         # Sorting keeps the order of equals.
-        ranked = sorted(self._ids.values(), key=lambda device: self._users[device])[:count]
-        return tuple(device for device in self._ids.values() if device in ranked)
+        ranked = sorted(able, key=lambda device: self._users[device])[:count]
+        return tuple(device for device in able if device in ranked)
 
-    def take(self, count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
+    def take(self, count: int, names: Sequence[str] = (), *, avoid: Collection[str] = ()) -> tuple[str, ...]:
         """Allocate GPUs and return their CUDA_VISIBLE_DEVICES entries.
 
         Args:
             count: how many GPUs; fewer are returned if there are fewer.
             names: allocates these, in this order, even if other attempts use them.
+            avoid: the names of GPUs that the attempt must not get.
         """
-        chosen = self.next(count, names)
+        chosen = self.next(count, names, avoid)
         self._users.update(chosen)
         return chosen
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.spec.sections.gpu import GpuDevice
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.memory import in_memory_bytes
 from workers.supervise.attempt.packages import Packages
@@ -43,6 +44,8 @@ class NodeContext:
     """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""
+    gpu_models: tuple[GpuDevice, ...] = ()
+    """The models and the memory of this node's GPUs."""
     gpu_failed: Callable[[str], None] = field(default=lambda _reason: None)
     """Called with the reason when JAX cannot use a GPU that a run was given."""
     copies: CopyChannel | None = None
