@@ -282,7 +282,7 @@ def given_gpus(spec: ExperimentSpec, _: Files) -> Any:
         GpuDevice("gpu:2", "H200", 10**12),
     )
     wanted = wanted_gpus(cast("Task", SimpleNamespace(spec=spec)), spec.resources.slots, models)
-    return Devices({gpu.name: gpu.name for gpu in models}).take(wanted.count, avoid=wanted.unwanted)
+    return Devices({gpu.name: gpu.name for gpu in models}).take(wanted.number, avoid=wanted.unwanted)
 
 
 def cap(spec: ExperimentSpec, _: Files) -> Any:

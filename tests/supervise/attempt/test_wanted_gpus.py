@@ -53,7 +53,7 @@ def test_a_task_gets_gpus_of_its_model_memory_and_number(
     gpu: dict[str, Any] | None, slots: int, given: list[str]
 ) -> None:
     devices, wanted = Devices({"gpu:0": "0", "gpu:1": "1", "gpu:2": "2"}), wanted_by(gpu, slots)
-    assert devices.take(wanted.count, avoid=wanted.unwanted) == tuple(given)
+    assert devices.take(wanted.number, avoid=wanted.unwanted) == tuple(given)
 
 
 def test_a_mesh_decides_the_number_if_the_spec_has_none() -> None:
@@ -63,7 +63,7 @@ def test_a_mesh_decides_the_number_if_the_spec_has_none() -> None:
 
 def test_jobs_on_the_same_model_get_different_gpus() -> None:
     devices, wanted = Devices({"gpu:0": "0", "gpu:1": "1", "gpu:2": "2"}), wanted_by({"name": "H200"}, 1)
-    assert [devices.take(wanted.count, avoid=wanted.unwanted) for _ in range(2)] == [("1",), ("2",)]
+    assert [devices.take(wanted.number, avoid=wanted.unwanted) for _ in range(2)] == [("1",), ("2",)]
 
 
 def test_fewer_gpus_than_a_spec_asks_for_are_an_error_with_the_reason() -> None:

@@ -43,7 +43,7 @@ class AttemptGpus:
             self.warning = NO_GPU_FOR_VERSIONS
         mesh, wanted = _mesh_of(task), wanted_gpus(task, slots, self._node.gpu_models)
         names = mesh.names if mesh is not None else ()
-        self._allocated = self._node.devices.take(wanted.count, names, avoid=wanted.unwanted)
+        self._allocated = self._node.devices.take(wanted.number, names, avoid=wanted.unwanted)
         wanted.check(self._allocated)
         self.used = self._allocated
         if task.code is not None and self._allocated:

@@ -20,12 +20,12 @@ class WantedGpus(NamedTuple):
     """The GPUs for a task.
 
     Attributes:
-        count: how many it gets.
+        number: how many it gets.
         unwanted: the names of those that it must not get.
         is_asked: whether the spec asks for GPUs, so that the run must not use the CPU.
     """
 
-    count: int
+    number: int
     unwanted: tuple[str, ...] = ()
     is_asked: bool = False
 
@@ -39,10 +39,10 @@ class WantedGpus(NamedTuple):
         Raises:
             NoWantedGpu: it asks for GPUs and got fewer.
         """
-        if self.is_asked and len(allocated) < self.count:
-            number = "a GPU" if self.count == 1 else f"{self.count} GPUs"
+        if self.is_asked and len(allocated) < self.number:
+            asked = "a GPU" if self.number == 1 else f"{self.number} GPUs"
             because = reason or f"this worker gave it {len(allocated)}: the others are not those of its spec"
-            raise NoWantedGpu(f"The run asks for {number} by resources.gpu, but {because}")
+            raise NoWantedGpu(f"The run asks for {asked} by resources.gpu, but {because}")
 
 
 def wanted_gpus(task: Task, slots: int, gpus: Collection[GpuDevice]) -> WantedGpus:

@@ -135,7 +135,7 @@ class ScriptForm(ReadForm):
         required=False,
         min_value=1,
         max_value=1024,
-        help_text="Each needs a slot. Empty: one, or with any device one for each slot.",
+        help_text="Each needs a slot. Empty: one of that kind; or without a kind, whatever its slots give.",
     )
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)

@@ -4,9 +4,8 @@ import importlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from workers.node.gpus import Gpu
 from workers.system.cuda_needs import NEWEST_FIRST, CudaNeeds, capability_text, needs_of
 
 log = logging.getLogger(__name__)
@@ -14,8 +13,24 @@ log = logging.getLogger(__name__)
 RESTART = "then restart the worker"
 
 
+class Card(Protocol):
+    """A GPU as the driver's library knows it."""
+
+    @property
+    def name(self) -> str:
+        """Return its name on pages, such as `gpu:0`."""
+
+    @property
+    def model(self) -> str:
+        """Return its model, such as `NVIDIA H200`."""
+
+    @property
+    def handle(self) -> Any:
+        """Return the library's handle."""
+
+
 @dataclass(frozen=True)
-class GpuSupport:
+class GpuSupport[Gpu: Card]:
     """The GPUs that JAX can use, and why not the others.
 
     Attributes:
@@ -29,7 +44,7 @@ class GpuSupport:
     problem: str | None = None
 
 
-def check(gpus: Sequence[Gpu], release: int) -> GpuSupport:
+def check[Gpu: Card](gpus: Sequence[Gpu], release: int) -> GpuSupport[Gpu]:
     """Divide GPUs into those that JAX can use and the others. The driver's library is open.
 
     Args:
@@ -40,11 +55,15 @@ def check(gpus: Sequence[Gpu], release: int) -> GpuSupport:
     if (problem := _driver_problem(library, needs)) is not None:
         return GpuSupport((), problem=problem)
     capabilities = {gpu.name: _capability(library, gpu) for gpu in gpus}
-    refused = [gpu for gpu in gpus if _is_too_old(capabilities[gpu.name], needs)]
-    reasons = tuple(_describe(gpu, capabilities[gpu.name] or (0, 0), needs) for gpu in refused)
+    refused = {
+        gpu.name: _describe(gpu, found, needs)
+        for gpu in gpus
+        if (found := capabilities[gpu.name]) is not None and found < needs.capability
+    }
+    reasons = tuple(refused.values())
     for reason in reasons:
         log.warning("this worker does not use a GPU: %s", reason)
-    usable = tuple(gpu for gpu in gpus if gpu not in refused)
+    usable = tuple(gpu for gpu in gpus if gpu.name not in refused)
     return GpuSupport(usable, reasons, None if usable else "; ".join(reasons))
 
 
@@ -63,17 +82,13 @@ def _driver_problem(library: Any, needs: CudaNeeds) -> str | None:
     return f"{too_old}. Update the driver, or run {command}, {RESTART}"
 
 
-def _capability(library: Any, gpu: Gpu) -> tuple[int, int] | None:
+def _capability(library: Any, gpu: Card) -> tuple[int, int] | None:
     """Return a GPU's compute capability; None if the driver does not report it, as for parts of GPUs."""
     found = _ask(library, "nvmlDeviceGetCudaComputeCapability", gpu.handle)
     return None if found is None else (int(found[0]), int(found[1]))
 
 
-def _is_too_old(capability: tuple[int, int] | None, needs: CudaNeeds) -> bool:
-    return capability is not None and capability < needs.capability
-
-
-def _describe(gpu: Gpu, capability: tuple[int, int], needs: CudaNeeds) -> str:
+def _describe(gpu: Card, capability: tuple[int, int], needs: CudaNeeds) -> str:
     """Return why a GPU is refused, with the release that supports it.
 
     Example:
