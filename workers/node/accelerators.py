@@ -25,7 +25,6 @@ HOW_TO_INSTALL = "Run make setup-gpu, then restart the worker"
 CHOOSE_CPU = "To train on the CPU instead, start the worker with JAX_PLATFORMS=cpu."
 REFUSED = f"The worker takes no work until this is repaired and it is started again. {CHOOSE_CPU}"
 ON_CPU = "This worker trains on the CPU and takes no job with a GPU mesh."
-LOST = "It takes no work until they answer again."
 
 
 @dataclass(frozen=True)
@@ -49,24 +48,8 @@ class Accelerators:
     unsupported: tuple[str, ...] = ()
 
     def devices(self) -> list[dict[str, Any]]:
-        """Return the devices for the worker's row; memory in bytes, load from 0 to 1."""
-        others = [{"name": f"{other.platform}:{other.id}", "kind": other.kind} for other in self.others]
-        if self.nvml is None:
-            return others
-        return [
-            {"name": gpu.name, "kind": gpu.model, "uuid": gpu.uuid, **self.nvml.figures(gpu)}
-            for gpu in self.gpus
-        ]
-
-    def lost(self) -> str | None:
-        """Return a sentence about GPUs that answered when the worker started, and do not any more."""
-        if self.nvml is None:
-            return None
-        reasons = {gpu.name: reason for gpu in self.gpus if (reason := self.nvml.fault(gpu)) is not None}
-        if not reasons:
-            return None
-        listed = ", ".join(f"{name} ({reason})" for name, reason in reasons.items())
-        return f"GPUs of this worker do not answer any more: {listed}. {LOST}"
+        """Return the devices of other platforms for the worker's row."""
+        return [{"name": f"{other.platform}:{other.id}", "kind": other.kind} for other in self.others]
 
 
 def find(

@@ -132,11 +132,7 @@ def describe_missing_gpus(
     """
     count = needed_count(gpu, mesh, slots)
     named = f" that {' and '.join(mesh.names)} are" if mesh is not None and mesh.names else ""
-    asked = "a GPU" if count == 1 else f"{count} GPUs"
-    if gpu.name is not None:
-        asked += f' "{gpu.name}"'
-    if gpu.memory_gb is not None:
-        asked += f" with {gpu.memory_gb:g} GB"
+    asked = describe_wanted(gpu, count)
     several = " on one worker" if count > 1 else ""
     sentence = f"No worker of pool {pool} has {asked}{named}{several}"
     there = Counter(device._replace(name="") for devices in workers for device in devices)
@@ -144,6 +140,14 @@ def describe_missing_gpus(
         return f"{sentence}; none has a GPU"
     listed = ", ".join(f"{number} × {_describe(device)}" for device, number in sorted(there.items()))
     return f"{sentence}; its GPUs are {listed}"
+
+
+def describe_wanted(gpu: GpuWish, count: int) -> str:
+    """Return what a job asks for, such as `2 GPUs "H200" with 100 GB`."""
+    asked = "a GPU" if count == 1 else f"{count} GPUs"
+    if gpu.name is not None:
+        asked += f' "{gpu.name}"'
+    return asked if gpu.memory_gb is None else f"{asked} with {gpu.memory_gb:g} GB"
 
 
 def _describe(device: GpuDevice) -> str:

@@ -197,6 +197,16 @@ def make_plan(
     )
 
 
+def device_bytes(spec: ExperimentSpec, profile: Profile | None) -> int | None:
+    """Return the memory that the largest model of an experiment needs on each device, as its plan shows it.
+
+    None if it is unknown before the model is built.
+    """
+    described = _described_input(spec, profile) if profile is not None else None
+    memory = None if described is None else largest(spec, described)[1]
+    return None if memory is None else memory.total
+
+
 def _space_fields(search: SearchSpec | None, space: SpaceSize | None) -> dict[str, Any]:
     """Return a plan's fields about the search space."""
     return {

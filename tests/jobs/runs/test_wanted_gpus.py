@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from jobs.actions.runs import attempt_end, schedule, workers
 from jobs.models import Worker
 from jobs.queries.experiments import plan
+from jobs.states import Outcome
 from tests.experiments.test_plan_gpus import H200, T4
 from tests.jobs.runs.test_schedule import gpu_mesh, waits
 from tests.jobs.yard import PretendWorker, Yard
@@ -65,3 +67,28 @@ def test_a_worker_that_leaves_gpus_out_is_named(installation: Yard) -> None:
     reason = "GPU 0 (Tesla K80, compute capability 3.7): JAX's CUDA 12 needs 5.2"
     Worker.objects.filter(pk=box.row.pk).update(info={"unsupported_gpus": [reason]})
     assert waits(job).endswith(f"its GPUs are 1 × Tesla T4 (16 GB); worker box: {reason}.")
+
+
+def test_a_job_waits_while_other_jobs_use_the_gpus_that_it_asks_for(installation: Yard) -> None:
+    first, second = (installation.submit(**asking({"name": "H200"})) for _ in range(2))
+    box = worker("box", H200, T4)
+    waits(first)
+    (attempt,) = box.claim_all()
+    workers.heartbeat(box.row.pk, devices=[{**H200, "attempts": [attempt.pk]}, T4], info={})
+    assert waits(second) == (
+        "It needs 1 of the 2 slots of pool default; 0 free now. Other jobs use the GPUs that it asks for: "
+        "gpu:0 of box."
+    )
+    assert box.claim_all() == []
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED)
+    workers.heartbeat(box.row.pk, devices=[H200, T4], info={})
+    waits(second)
+    assert [attempt.job_id for attempt in box.claim_all()] == [second.pk]
+
+
+def test_two_jobs_of_one_pass_do_not_share_the_only_gpu_of_their_kind(installation: Yard) -> None:
+    for _ in range(2):
+        installation.submit(**asking({"name": "H200"}))
+    box = worker("box", H200, T4)
+    schedule.place_jobs()
+    assert len(box.claim_all()) == 1
