@@ -104,9 +104,10 @@ def _describe(gpu: Card, capability: tuple[int, int], needs: CudaNeeds) -> str:
 
 
 def _ask(library: Any, name: str, *arguments: Any) -> Any:
-    """Return the driver's answer; None if this card or this driver gives none."""
+    """Return the driver's answer; None if this card, this driver or this library gives none."""
+    function = getattr(library, name, None)
     try:
-        return getattr(library, name)(*arguments)
+        return None if function is None else function(*arguments)
     except library.NVMLError as error:
         log.debug("%s: %s", name, error)
         return None

@@ -58,7 +58,7 @@ def test_a_task_gets_gpus_of_its_model_memory_and_number(
 
 def test_a_mesh_decides_the_number_if_the_spec_has_none() -> None:
     wanted = wanted_by({"name": "H200"}, 2, mesh=MESH)
-    assert wanted == WantedGpus(2, ("gpu:0",), is_asked=True)
+    assert wanted == WantedGpus(2, ("gpu:1", "gpu:2"), ("gpu:0",), is_asked=True)
 
 
 def test_jobs_on_the_same_model_get_different_gpus() -> None:
@@ -69,7 +69,9 @@ def test_jobs_on_the_same_model_get_different_gpus() -> None:
 def test_fewer_gpus_than_a_spec_asks_for_are_an_error_with_the_reason() -> None:
     WantedGpus(2).check(("0",))
     WantedGpus(1, is_asked=True).check(("0",))
-    with pytest.raises(NoWantedGpu, match=r"asks for 2 GPUs by resources\.gpu, but this worker gave it 1"):
+    with pytest.raises(
+        NoWantedGpu, match=r"asks for 2 GPUs by resources\.gpu, but this worker has 1 of that kind"
+    ):
         WantedGpus(2, is_asked=True).check(("0",))
     with pytest.raises(NoWantedGpu, match=r"asks for a GPU by resources\.gpu, but its sandbox gets none"):
         WantedGpus(1, is_asked=True).check((), "its sandbox gets none")

@@ -43,8 +43,8 @@ class AttemptGpus:
             self.warning = NO_GPU_FOR_VERSIONS
         mesh, wanted = _mesh_of(task), wanted_gpus(task, slots, self._node.gpu_models)
         names = mesh.names if mesh is not None else ()
+        wanted.check(wanted.wanted)
         self._allocated = self._node.devices.take(wanted.number, names, avoid=wanted.unwanted)
-        wanted.check(self._allocated)
         self.used = self._allocated
         if task.code is not None and self._allocated:
             await self._open_to_sandbox(task.code)

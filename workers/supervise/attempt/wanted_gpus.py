@@ -21,27 +21,29 @@ class WantedGpus(NamedTuple):
 
     Attributes:
         number: how many it gets.
+        wanted: the names of those that it may get.
         unwanted: the names of those that it must not get.
         is_asked: whether the spec asks for GPUs, so that the run must not use the CPU.
     """
 
     number: int
+    wanted: tuple[str, ...] = ()
     unwanted: tuple[str, ...] = ()
     is_asked: bool = False
 
-    def check(self, allocated: Collection[str], reason: str = "") -> None:
-        """Require that the run got all of its GPUs.
+    def check(self, given: Collection[str], reason: str = "") -> None:
+        """Require that the run gets all of its GPUs.
 
         Args:
-            allocated: those that it got.
-            reason: why it got none although the worker has them.
+            given: those that it gets.
+            reason: why it gets none although the worker has them.
 
         Raises:
-            NoWantedGpu: it asks for GPUs and got fewer.
+            NoWantedGpu: it asks for more GPUs.
         """
-        if self.is_asked and len(allocated) < self.number:
+        if self.is_asked and len(given) < self.number:
             asked = "a GPU" if self.number == 1 else f"{self.number} GPUs"
-            because = reason or f"this worker gave it {len(allocated)}: the others are not those of its spec"
+            because = reason or f"this worker has {len(given)} of that kind"
             raise NoWantedGpu(f"The run asks for {asked} by resources.gpu, but {because}")
 
 
@@ -57,5 +59,6 @@ def wanted_gpus(task: Task, slots: int, gpus: Collection[GpuDevice]) -> WantedGp
     gpu = spec.resources.gpu if spec is not None else None
     if spec is None or gpu is None:
         return WantedGpus(slots)
-    unwanted = tuple(device.name for device in gpus if not is_wanted(gpu, device))
-    return WantedGpus(needed_count(gpu, spec.mesh, slots), unwanted, is_asked=True)
+    wanted = tuple(device.name for device in gpus if is_wanted(gpu, device))
+    unwanted = tuple(device.name for device in gpus if device.name not in wanted)
+    return WantedGpus(needed_count(gpu, spec.mesh, slots), wanted, unwanted, is_asked=True)
