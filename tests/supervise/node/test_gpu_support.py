@@ -1,11 +1,13 @@
 """GPUs that the installed JAX cannot use are left out, each with its name and compute capability."""
 
+import os
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.supervise.node.test_gpus import FakeNvml, NvmlError, names
+from tests.supervise.node.test_gpus import names
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
 from workers.node.gpu_claims import GpuClaims
@@ -21,12 +23,39 @@ H200, T4, V100, K80 = (
 )
 
 
-class Box(FakeNvml):
-    """A machine with these GPUs and this driver."""
+class NvmlError(Exception):
+    """The base class for the library's errors."""
+
+
+class Box:
+    """Answers as the module `pynvml` does on a machine with these GPUs and this driver."""
+
+    NVMLError = NvmlError
+    NVMLError_LibraryNotFound = NVMLError_DriverNotLoaded = type("NotFound", (NvmlError,), {})
 
     def __init__(self, driver: str, *cards: Card) -> None:
-        super().__init__(len(cards))
         self.driver, self.cards = driver, cards
+
+    def nvmlInit(self) -> None:  # noqa: N802
+        """Do nothing."""
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return len(self.cards)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        return index
+
+    def nvmlDeviceGetUUID(self, handle: int) -> str:  # noqa: N802
+        return f"GPU-{handle}-{os.getpid()}-{id(self)}"
+
+    def nvmlDeviceGetMinorNumber(self, handle: int) -> int:  # noqa: N802
+        return handle
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
+        return SimpleNamespace(total=100, used=handle)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:  # noqa: N802
+        return SimpleNamespace(gpu=50)
 
     def nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
         if not self.driver:
