@@ -16,7 +16,8 @@ from workers.supervise.attempt.wanted_gpus import WantedGpus, wanted_gpus
 from workers.supervise.attempt_repository import Assignment
 
 NO_GPU_FOR_VERSIONS = "Versions that need code are loaded on the CPU, in a sandbox each."
-NO_GPU_IN_SANDBOX = "This run uses the CPU: its code runs in a sandbox, which gets no GPU, because "
+ON_CPU = "This run uses the CPU: "
+NO_GPU_IN_SANDBOX = f"{ON_CPU}its code runs in a sandbox, which gets no GPU, because "
 
 
 class HeldByOthers(Exception):
@@ -62,7 +63,7 @@ class AttemptGpus:
         if task.code is not None and self._allocated:
             await self._open_to_sandbox(task.code)
             self.used = self._allocated if self.access is not None else ()
-            wanted.check(self.used, self.warning.removeprefix(NO_GPU_IN_SANDBOX).rstrip("."))
+            wanted.check(self.used, self.warning.removeprefix(ON_CPU).rstrip("."))
         self.watch = GpuWatch(self._node.gpus, self._node.devices.names_of(self.used), present)
         if self._node.no_gpu is not None:
             self.warning = self._node.no_gpu
