@@ -7,12 +7,15 @@ from typing import Any, cast
 
 import pytest
 
-from jobs.messages.task import Task
+from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.sandbox import Level
+from jobs.messages.task import OwnCode, Task
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.gpu import GpuDevice
 from jobs.states import Outcome
 from tests.supervise.conftest import Bench
 from workers.supervise.attempt import attempt_gpus
+from workers.supervise.attempt.attempt_gpus import AttemptGpus
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.wanted_gpus import NoWantedGpu, WantedGpus, wanted_gpus
 
@@ -94,3 +97,25 @@ async def test_a_run_sees_the_gpus_that_it_asked_for_or_fails(
     assert (ending.outcome, ending.code) == (Outcome.FAILED, "no_wanted_gpu")
     assert "asks for a GPU by resources.gpu" in ending.message
     assert devices.next(1) == ("0",), "nothing stays allocated"
+
+
+async def test_code_whose_sandbox_gets_no_gpu_fails_with_the_reason_if_it_asks_for_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(gpus: AttemptGpus, _code: OwnCode) -> None:
+        gpus.warning = f"{attempt_gpus.NO_GPU_IN_SANDBOX}gpu:1 is a part of a divided GPU."
+
+    monkeypatch.setattr(attempt_gpus, "needs_jax", lambda _task: True)
+    monkeypatch.setattr(attempt_gpus, "wanted_gpus", lambda _task, slots, _gpus: wanted_by({}, slots))
+    monkeypatch.setattr(AttemptGpus, "_open_to_sandbox", refuse)
+    bench.node = replace(bench.node, devices=Devices({"gpu:0": "0"}), gpu_models=GPUS)
+    code = OwnCode(digest="a" * 64, minimum=Level.PROCESS, network=False)
+    bench.repository.tasks[1] = ProfileTask(folder="", source="bundled", bundled="iris", code=code)
+    ending = await bench.run(attempt=1)
+    assert ending is not None
+    assert (ending.outcome, ending.code, ending.message) == (
+        Outcome.FAILED,
+        "no_wanted_gpu",
+        "The run asks for a GPU by resources.gpu, but its code runs in a sandbox, which gets no GPU, because "
+        "gpu:1 is a part of a divided GPU",
+    )

@@ -10,7 +10,8 @@ from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.wanted_gpus import wanted_gpus
 
 NO_GPU_FOR_VERSIONS = "Versions that need code are loaded on the CPU, in a sandbox each."
-NO_GPU_IN_SANDBOX = "This run uses the CPU: its code runs in a sandbox, which gets no GPU, because "
+ON_CPU = "This run uses the CPU: "
+NO_GPU_IN_SANDBOX = f"{ON_CPU}its code runs in a sandbox, which gets no GPU, because "
 
 
 class AttemptGpus:
@@ -49,7 +50,7 @@ class AttemptGpus:
         if task.code is not None and self._allocated:
             await self._open_to_sandbox(task.code)
             self.used = self._allocated if self.access is not None else ()
-            wanted.check(self.used, self.warning.removeprefix(NO_GPU_IN_SANDBOX).rstrip("."))
+            wanted.check(self.used, self.warning.removeprefix(ON_CPU).rstrip("."))
         if self._node.no_gpu is not None:
             self.warning = self._node.no_gpu
 
