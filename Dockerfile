@@ -1,6 +1,6 @@
 # One image for all services; docker-compose.yml has the command of each.
 FROM python:3.13-slim AS build
-# For NVIDIA GPUs: docker build --build-arg LOCK=requirements-gpu.lock
+# For NVIDIA GPUs: docker build --build-arg LOCK=requirements-gpu.lock, or requirements-gpu12.lock for CUDA 12
 ARG LOCK=requirements.lock
 COPY ${LOCK} /build/requirements.lock
 RUN python -m venv /opt/trainyard \

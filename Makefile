@@ -1,5 +1,6 @@
 # The commands to install, run and test Trainyard. They need only make and either Python 3.12+ or uv.
 #   make demo PYTHON=python3.13  PYTHON selects the interpreter
+#   make setup-gpu CUDA=12       CUDA, 12 or 13, selects the release; by default the driver and the GPUs do
 #   make test ARGS="-k queue"    ARGS are passed to the command
 .POSIX:
 .PHONY: help setup setup-dev setup-gpu demo up test test-all test-gpu chaos lint advisories release
@@ -10,7 +11,7 @@ PYTEST = $(RUN) -m pytest --numprocesses=auto --no-loadscope-reorder
 
 help:
 	@echo 'make setup   install into .venv'
-	@echo 'make setup-gpu   the same with the packages for NVIDIA GPUs; all other goals keep them'
+	@echo 'make setup-gpu   the same with the packages for NVIDIA GPUs; all other goals keep them (CUDA=12 or CUDA=13 chooses)'
 	@echo 'make demo    install, then run the whole flow on real data (ARGS=--exit: a script runs all steps)'
 	@echo 'make up      install, then run everything; Ctrl-C stops'
 	@echo 'make test    install with the development tools, then run the tests of the first tier, in minutes'
@@ -28,7 +29,7 @@ setup-dev:
 	@PYTHON="$(PYTHON)" sh scripts/setup requirements-dev.lock
 
 setup-gpu:
-	@PYTHON="$(PYTHON)" sh scripts/setup requirements-gpu.lock
+	@PYTHON="$(PYTHON)" CUDA="$(CUDA)" sh scripts/setup gpu
 
 demo: setup
 	@exec $(RUN) manage.py demo $(ARGS)
@@ -44,7 +45,7 @@ test-all: setup-dev
 	@PYTHONDONTWRITEBYTECODE= exec sh scripts/with-postgres $(PYTEST) $(ARGS)
 
 test-gpu:
-	@PYTHON="$(PYTHON)" sh scripts/setup requirements-dev.lock requirements-gpu.lock
+	@PYTHON="$(PYTHON)" CUDA="$(CUDA)" sh scripts/setup requirements-dev.lock gpu
 	@exec $(RUN) -m pytest -m gpu tests/gpu $(ARGS)
 
 chaos: setup-dev

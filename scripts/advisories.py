@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = ("requirements-dev.lock", "requirements-gpu.lock")  # both include requirements.lock
+LOCKS = (
+    "requirements-dev.lock",
+    "requirements-gpu.lock",
+    "requirements-gpu12.lock",
+)  # all include requirements.lock
 NONE, FOUND, NOT_CHECKED = 0, 1, 3
 
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 VARIABLE = "TRAINYARD_SIGNING_KEY"
-LOCKS = ("requirements.lock", "requirements-gpu.lock")
+LOCKS = ("requirements.lock", "requirements-gpu.lock", "requirements-gpu12.lock")
 BOM_OPTIONS = ("--pyproject", "pyproject.toml", "--output-reproducible", "--output-format", "JSON")
 
 

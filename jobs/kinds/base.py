@@ -79,6 +79,8 @@ class Payload(Frozen):
             any more.
         passes_batch_size: whether the own `fit` of a class gets the size of a batch. It does not in jobs that
             an earlier release has submitted, since all trainings of a search shall be alike.
+        device_bytes: the plan's estimate for the largest model of the experiment on each of its devices, in
+            bytes; None if it is unknown before the model is built.
     """
 
     # Aliases are the keys of rows that were stored before a field was renamed.
@@ -92,6 +94,7 @@ class Payload(Frozen):
     task_done: bool = False
     finishing: bool = False
     passes_batch_size: bool = False
+    device_bytes: int | None = None
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with other values in some fields, validated."""

@@ -11,7 +11,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-gpu.lock")
+GPU_LOCKS = {13: "requirements-gpu.lock", 12: "requirements-gpu12.lock"}
+LOCKS = ("requirements.lock", "requirements-dev.lock", *GPU_LOCKS.values())
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -78,10 +79,15 @@ def test_the_other_locks_hold_the_main_one_unchanged(lock: str) -> None:
     assert {name: block for name, block in files(lock).items() if name in main} == main
 
 
-def test_the_gpu_lock_has_the_cuda_plugin_of_its_jaxlib() -> None:
+@pytest.mark.parametrize(("release", "lock"), GPU_LOCKS.items())
+def test_a_gpu_lock_has_the_cuda_plugin_of_its_jaxlib(release: int, lock: str) -> None:
     # JAX ignores a plugin of another version, and would use the CPU.
-    locked = {name: block.split("\\")[0].split("==")[1].strip() for name, block in entries(LOCKS[2]).items()}
-    assert locked["jax-cuda13-plugin"] == locked["jax-cuda13-pjrt"] == locked["jaxlib"]
+    locked = {name: block.split("\\")[0].split("==")[1].strip() for name, block in entries(lock).items()}
+    assert locked[f"jax-cuda{release}-plugin"] == locked[f"jax-cuda{release}-pjrt"] == locked["jaxlib"]
+    assert [name for name in locked if name.startswith("jax-cuda")] == [
+        f"jax-cuda{release}-pjrt",
+        f"jax-cuda{release}-plugin",
+    ]
 
 
 def test_every_locked_npm_package_has_one_version_and_a_hash() -> None:

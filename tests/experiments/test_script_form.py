@@ -7,7 +7,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from jobs.models import CodeVersion, Experiment, Job, Trial
+from jobs.models import CodeVersion, Experiment, Job, Revision, Trial
 from jobs.spec.sections.pruning import MedianPruner
 from jobs.spec.space.search_space import ChoiceParameter, FloatParameter, When
 from tests.code.making import zipped
@@ -182,6 +182,42 @@ parser.add_argument("--fast", action="store_true", default=True)
 parser.add_argument("--layers", type=int, nargs="+", default=[64, 32])
 args = parser.parse_args()
 """
+
+
+@pytest.mark.parametrize(
+    ("entered", "gpu"),
+    [
+        (
+            {"gpu_model": "H200", "gpu_memory": "100", "gpus": "2"},
+            {"name": "H200", "memory_gb": 100.0, "count": 2},
+        ),
+        ({"gpus": "1"}, {"count": 1}),
+        ({}, None),
+    ],
+)
+def test_the_gpus_of_a_script_are_kept_in_its_spec_and_in_its_form(
+    browser: Client, code: CodeVersion, entered: dict[str, str], gpu: dict[str, Any] | None
+) -> None:
+    fields = with_rows(entries(browser.get(address(code))), epochs={"use": "set", "text": "3"})
+    answer = browser.post(address(code), {**fields, "slots": 2, **entered, "do": "submit"})
+    assert answer.status_code == 303, answer.content.decode()
+    revision = Revision.objects.get()
+    assert revision.spec_json["resources"].get("gpu") == gpu
+    shown = entries(browser.get(f"/p/yard/experiments/{revision.experiment_id}/edit"))
+    assert {name: shown[name] for name in ("gpu_model", "gpu_memory", "gpus")} == {
+        "gpu_model": entered.get("gpu_model", ""),
+        "gpu_memory": (gpu or {}).get("memory_gb", ""),
+        "gpus": (gpu or {}).get("count", ""),
+    }
+
+
+def test_a_script_that_asks_for_more_gpus_than_slots_is_refused_at_the_field(
+    browser: Client, code: CodeVersion
+) -> None:
+    fields = with_rows(entries(browser.get(address(code))), epochs={"use": "set", "text": "3"})
+    page = browser.post(address(code), {**fields, "gpus": "2", "do": "submit"})
+    assert page.status_code == 422
+    assert "2 GPUs need 2 slots" in str(page.context["form"].errors["gpus"])
 
 
 def test_each_row_names_how_its_value_is_passed_and_lists_are_read(browser: Client) -> None:

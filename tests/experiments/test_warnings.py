@@ -10,6 +10,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.plan import Situation, make_plan
 from jobs.spec.plan.warnings import size_warnings
 from jobs.spec.sections.data import Window
+from jobs.spec.sections.gpu import GpuDevice
 from jobs.spec.sections.resources import WorkerSize
 from tests.datasets.making import DIGITS
 from tests.next_steps import has_next_step
@@ -27,7 +28,8 @@ CODE = {"model": {"kind": "code", "digest": "a" * 64, "entry": "build_model"}}
 
 
 def of_gpus(*reasons: str) -> Situation:
-    return Situation(free_slots=4, workers=(WorkerSize(4, ("gpu:0", "gpu:1"), reasons),))
+    gpus = (GpuDevice("gpu:0"), GpuDevice("gpu:1"))
+    return Situation(free_slots=4, workers=(WorkerSize(4, ("gpu:0", "gpu:1"), reasons, gpus),))
 
 
 def search(*space: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -47,6 +49,7 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     (CODE, of_gpus("no", "no"), {"/model/entry"}),
     (CODE, of_gpus("", "no"), set()),
     (CODE | TWO_GPUS | {"resources": {"slots": 2}}, of_gpus("", "no"), {"/mesh/devices"}),
+    (CODE | {"resources": {"gpu": {}}}, of_gpus("no", "no"), {"/resources/gpu"}),
     ({"data": {"dataset": "digits", "task": "multiclass", "target": "other"}}, ROOM, {"/data"}),
     (search(objective=WRONG_WAY), ROOM, {"/search/objective/direction"}),
     (search(executions_per_trial=1), ROOM, {"/search/executions_per_trial"}),

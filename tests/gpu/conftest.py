@@ -2,13 +2,14 @@
 
 import pytest
 
-from workers.node.accelerators import plugin_problem
+from workers.node.accelerators import cuda_release, plugin_problem
 from workers.node.gpus import DriverError, Gpu, Nvml
+from workers.system import gpu_support
 
 
 @pytest.fixture(scope="session")
 def gpu() -> Gpu:
-    """The machine's first GPU."""
+    """The machine's first GPU that JAX supports."""
     try:
         nvml = Nvml.open()
         gpus = [] if nvml is None else nvml.gpus()
@@ -18,7 +19,10 @@ def gpu() -> Gpu:
         pytest.skip("this machine has no NVIDIA GPU")
     if (problem := plugin_problem()) is not None:
         pytest.skip(problem)
-    return gpus[0]
+    support = gpu_support.check(gpus, cuda_release())
+    if support.problem is not None:
+        pytest.skip(support.problem)
+    return support.usable[0]
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GOALS = ("setup", "setup-gpu", "demo", "up", "test", "test-gpu", "chaos", "lint", "advisories", "release")
+GPU_LOCKS = ("requirements-gpu.lock", "requirements-gpu12.lock")
 SCRIPTS = ("find-python", "lint", "setup", "with-postgres")
 
 
@@ -41,7 +42,10 @@ def test_arguments_reach_the_command() -> None:
 def clone(tmp_path: Path) -> Path:
     """A folder with lock files, an installer that does nothing, and a Python that makes an empty .venv."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    for name in ("requirements.lock", "requirements-gpu.lock"):
+    (tmp_path / "workers" / "system").mkdir(parents=True)
+    needs = "workers/system/cuda_needs.py"
+    shutil.copy(ROOT / needs, tmp_path / needs)
+    for name in ("requirements.lock", *GPU_LOCKS):
         (tmp_path / name).write_text(f"{name}==1\n")
     programs = tmp_path / ".local" / "bin"
     programs.mkdir(parents=True)
@@ -55,22 +59,36 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_venv_that_supports_gpus_keeps_this_support(clone: Path) -> None:
-    stamp = clone / ".venv" / ".built-from"
+def set_up(clone: Path, *locks: str, **environment: str) -> list[str]:
+    """Run the script and return the lock files from which .venv was built, each with its digest."""
     python = str(clone / ".local" / "bin" / "python")
-    environment = {"PYTHON": python, "HOME": str(clone), "PATH": "/usr/bin:/bin"}
+    variables = {"PYTHON": python, "HOME": str(clone), "PATH": "/usr/bin:/bin", **environment}
+    command = ["sh", "scripts/setup", *locks]
+    subprocess.run(command, cwd=clone, env=variables, capture_output=True, check=True)
+    return (clone / ".venv" / ".built-from").read_text().splitlines()
 
-    def set_up() -> list[str]:
-        command = ["sh", "scripts/setup", "requirements.lock"]
-        subprocess.run(command, cwd=clone, env=environment, capture_output=True, check=True)
-        return stamp.read_text().splitlines()
 
+@pytest.mark.parametrize("lock", GPU_LOCKS)
+def test_a_venv_that_supports_gpus_keeps_this_support(clone: Path, lock: str) -> None:
+    stamp = clone / ".venv" / ".built-from"
     stamp.parent.mkdir()
-    stamp.write_text("requirements-gpu.lock of another version\n")
-    lines = set_up()
-    assert [line.split()[0] for line in lines] == ["requirements.lock", "requirements-gpu.lock"]
+    stamp.write_text(f"{lock} of another version\n")
+    lines = set_up(clone, "requirements.lock")
+    assert [line.split()[0] for line in lines] == ["requirements.lock", lock]
     stamp.write_text(f"{lines[1]}\n")
-    assert set_up() == [lines[1]], "the packages for GPUs include all others"
+    assert set_up(clone, "requirements.lock") == [lines[1]], "the packages for GPUs include all others"
+
+
+def test_another_cuda_release_replaces_the_installed_one(clone: Path) -> None:
+    for release, lock in (("13", GPU_LOCKS[0]), ("12", GPU_LOCKS[1]), ("13", GPU_LOCKS[0])):
+        assert [line.split()[0] for line in set_up(clone, "gpu", CUDA=release)] == [lock]
+
+
+def test_nothing_is_installed_if_no_cuda_release_is_possible(clone: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        set_up(clone, "gpu", CUDA="11")
+    assert b"CUDA=11 is not possible" in refusal.value.stderr
+    assert not (clone / ".venv").exists()
 
 
 def test_every_make_command_in_the_readme_exists() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from workers.node.gpu_claims import GpuClaims
 from workers.node.gpus import VISIBLE, DriverError, Gpu, Nvml, visible
+from workers.system import gpu_support
+from workers.system.cuda_needs import NEWEST_FIRST
 from workers.system.gpu_signs import GpuSigns, missing_part, read_signs
 from workers.system.jax_platforms import (
     GPU_PLATFORMS,
@@ -17,13 +19,12 @@ from workers.system.jax_platforms import (
     requested_platforms,
 )
 
-PLUGINS = ("jax-cuda13-plugin", "jax-cuda12-plugin")
-"""JAX's support of CUDA; `requirements-gpu.lock` installs the first one."""
+PLUGINS = tuple(needs.plugin for needs in NEWEST_FIRST)
+"""JAX's support of CUDA; one of the lock files for GPUs installs one of them."""
 HOW_TO_INSTALL = "Run make setup-gpu, then restart the worker"
 CHOOSE_CPU = "To train on the CPU instead, start the worker with JAX_PLATFORMS=cpu."
 REFUSED = f"The worker takes no work until this is repaired and it is started again. {CHOOSE_CPU}"
 ON_CPU = "This worker trains on the CPU and takes no job with a GPU mesh."
-LOST = "It takes no work until they answer again."
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Accelerators:
         refuses: whether the worker takes no work because of the problem: the CPU was not asked for.
         nvml: reads the GPUs' figures; None without GPUs.
         others: devices that are neither CPUs nor GPUs of NVIDIA, as JAX reports them.
+        unsupported: why JAX cannot use the GPUs that this worker leaves out, one sentence for each.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -43,26 +45,11 @@ class Accelerators:
     refuses: bool = False
     nvml: Nvml | None = None
     others: tuple[PlatformDevice, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
     def devices(self) -> list[dict[str, Any]]:
-        """Return the devices for the worker's row; memory in bytes, load from 0 to 1."""
-        others = [{"name": f"{other.platform}:{other.id}", "kind": other.kind} for other in self.others]
-        if self.nvml is None:
-            return others
-        return [
-            {"name": gpu.name, "kind": gpu.model, "uuid": gpu.uuid, **self.nvml.figures(gpu)}
-            for gpu in self.gpus
-        ]
-
-    def lost(self) -> str | None:
-        """Return a sentence about GPUs that answered when the worker started, and do not any more."""
-        if self.nvml is None:
-            return None
-        reasons = {gpu.name: reason for gpu in self.gpus if (reason := self.nvml.fault(gpu)) is not None}
-        if not reasons:
-            return None
-        listed = ", ".join(f"{name} ({reason})" for name, reason in reasons.items())
-        return f"GPUs of this worker do not answer any more: {listed}. {LOST}"
+        """Return the devices of other platforms for the worker's row."""
+        return [{"name": f"{other.platform}:{other.id}", "kind": other.kind} for other in self.others]
 
 
 def find(
@@ -144,10 +131,13 @@ def _find_gpus(
         return _refuse(sentence)
     if (problem := plugin_problem()) is not None:
         return _refuse(f"This machine has {_list(allowed)}, but {problem}")
-    claimed = claims.claim(allowed, slots)
+    support = gpu_support.check(allowed, cuda_release())
+    if support.problem is not None:
+        return _refuse(f"JAX can use no GPU of this machine. {support.problem}")
+    claimed = claims.claim(support.usable, slots)
     if not claimed:
-        return _refuse(f"Other workers of this machine use {_list(allowed)}")
-    return Accelerators(tuple(claimed), nvml=nvml)
+        return _refuse(f"Other workers of this machine use {_list(support.usable)}")
+    return Accelerators(tuple(claimed), nvml=nvml, unsupported=support.refused)
 
 
 def _without_driver(signs: GpuSigns) -> Accelerators:
@@ -182,6 +172,13 @@ def plugin_problem() -> str | None:
         others = ", ".join(f"{name} {number}" for name, number in installed.items())
         return f"{others} does not fit jaxlib {jaxlib}. {HOW_TO_INSTALL}"
     return None
+
+
+def cuda_release() -> int:
+    """Return the CUDA release of the plugin that JAX uses: of two, the newer one that fits jaxlib."""
+    jaxlib = version("jaxlib")
+    fitting = (needs.release for needs in NEWEST_FIRST if _version(needs.plugin) == jaxlib)
+    return next(fitting, NEWEST_FIRST[-1].release)
 
 
 def _version(package: str) -> str | None:

@@ -14,6 +14,7 @@ from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.messages.events import RunnerEvent
 from jobs.messages.sandbox import SandboxRecord
 from jobs.messages.task import Task
+from jobs.queries.runs import held_gpus
 from jobs.queries.search import learning_curves
 from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
@@ -46,9 +47,9 @@ class DatabaseAttemptRepository:
             thread.close()
 
     async def assigned(self) -> Sequence[Assignment]:
-        rows = await self._claims.call(
-            lambda: attempts.assigned_to(self._holder.worker), timeout=CALL_TIMEOUT_SECONDS
-        )
+        return await self._claims.call(self._assignments, timeout=CALL_TIMEOUT_SECONDS)
+
+    def _assignments(self) -> list[Assignment]:
         return [
             Assignment(
                 attempt=row.pk,
@@ -56,8 +57,9 @@ class DatabaseAttemptRepository:
                 root=row.job.root_id_or_self,
                 slots=row.slots,
                 project=row.job.project_id,
+                need=held_gpus.need_of(row.job),
             )
-            for row in rows
+            for row in attempts.assigned_to(self._holder.worker)
         ]
 
     async def decline_assigned(self) -> None:

@@ -4,11 +4,14 @@ import importlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 log = logging.getLogger(__name__)
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+TEMPERATURE_OF_GPU = 0
+"""NVML's number of the sensor on the chip."""
+PROCESS_KINDS = ("Compute", "Graphics", "MPSCompute")
 
 
 class DriverError(Exception):
@@ -26,6 +29,7 @@ class Gpu:
         model: such as `NVIDIA H200`.
         handle: NVML's handle.
         minor: its device file's number; None for a part of a GPU, and where it is unknown.
+        pci: its address on the PCI bus, whose order is that of the numbers; empty where it is unknown.
     """
 
     name: str
@@ -34,6 +38,19 @@ class Gpu:
     model: str
     handle: Any = field(compare=False)
     minor: int | None = None
+    pci: str = ""
+
+
+class GpuProcess(NamedTuple):
+    """A process that has memory on a GPU, as the driver reports it.
+
+    Attributes:
+        pid: its number; in a container it may be that of the host.
+        memory_bytes: None if the driver does not report it, as for parts of GPUs and under Windows.
+    """
+
+    pid: int
+    memory_bytes: int | None
 
 
 class Nvml:
@@ -79,9 +96,23 @@ class Nvml:
             handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
             whole = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
             name = f"gpu:{nvml.nvmlDeviceGetIndex(whole)}.{nvml.nvmlDeviceGetIndex(handle)}"
-            return Gpu(name, uuid, uuid, _text(nvml.nvmlDeviceGetName(handle)), handle)
+            model = _text(nvml.nvmlDeviceGetName(handle))
+            return Gpu(name, uuid, uuid, model, handle, pci=self._pci(whole))
         except nvml.NVMLError:
             return None
+
+    def parts(self, gpu: Gpu) -> list[Gpu] | None:
+        """Return the parts of a GPU that is divided; None if it is not."""
+        mode = self._ask("nvmlDeviceGetMigMode", gpu.handle)
+        if not mode or not mode[0]:
+            return None
+        found = []
+        for index in range(self._ask("nvmlDeviceGetMaxMigDeviceCount", gpu.handle) or 0):
+            handle = self._ask("nvmlDeviceGetMigDeviceHandleByIndex", gpu.handle, index)
+            uuid = None if handle is None else self._ask("nvmlDeviceGetUUID", handle)
+            part = None if uuid is None else self.part(_text(uuid))
+            found += [] if part is None else [part]
+        return found
 
     def figures(self, gpu: Gpu) -> dict[str, Any]:
         """Return memory in bytes and load from 0 to 1, as far as the GPU reports them."""
@@ -94,6 +125,25 @@ class Nvml:
         except nvml.NVMLError as error:
             log.debug("%s does not report all of its figures: %s", gpu.name, error)
         return figures
+
+    def sensors(self, gpu: Gpu) -> dict[str, float]:
+        """Return temperature in degrees Celsius and power in watts, as far as the GPU reports them."""
+        temperature = self._ask("nvmlDeviceGetTemperature", gpu.handle, TEMPERATURE_OF_GPU)
+        milliwatts = self._ask("nvmlDeviceGetPowerUsage", gpu.handle)
+        figures = {} if temperature is None else {"temperature": float(temperature)}
+        return figures if milliwatts is None else {**figures, "power_watts": milliwatts / 1000}
+
+    def processes(self, gpu: Gpu) -> list[GpuProcess] | None:
+        """Return the processes with memory on a GPU; None if the driver does not list them."""
+        lists = [self._ask(f"nvmlDeviceGet{kind}RunningProcesses", gpu.handle) for kind in PROCESS_KINDS]
+        # Without the processes that compute, an empty list would look like an unused GPU.
+        if lists[0] is None:
+            return None
+        found: dict[int, int | None] = {}
+        for row in (row for rows in lists for row in rows or ()):
+            # A process that computes and draws is in two lists, with the same memory.
+            found[row.pid] = _larger(found.get(row.pid), row.usedGpuMemory)
+        return [GpuProcess(pid, memory) for pid, memory in sorted(found.items())]
 
     def fault(self, gpu: Gpu) -> str | None:
         """Return why a GPU does not answer any more; None if it answers."""
@@ -113,12 +163,20 @@ class Nvml:
     def _gpu(self, index: int) -> Gpu:
         handle = self._library.nvmlDeviceGetHandleByIndex(index)
         uuid, model = self._library.nvmlDeviceGetUUID(handle), self._library.nvmlDeviceGetName(handle)
-        return Gpu(f"gpu:{index}", str(index), _text(uuid), _text(model), handle, self._minor(handle))
+        name, minor = f"gpu:{index}", self._ask("nvmlDeviceGetMinorNumber", handle)
+        return Gpu(name, str(index), _text(uuid), _text(model), handle, minor, self._pci(handle))
 
-    def _minor(self, handle: Any) -> int | None:
+    def _pci(self, handle: Any) -> str:
+        info = self._ask("nvmlDeviceGetPciInfo", handle)
+        return "" if info is None else _text(info.busId)
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        """Return a driver's answer; None if this card, this driver or this user gets none."""
+        function = getattr(self._library, name, None)
         try:
-            return int(self._library.nvmlDeviceGetMinorNumber(handle))
-        except self._library.NVMLError:
+            return None if function is None else function(*arguments)
+        except self._library.NVMLError as error:
+            log.debug("%s: %s", name, error)
             return None
 
 
@@ -148,6 +206,10 @@ def _find_gpu(gpus: Sequence[Gpu], entry: str) -> Gpu | None:
     # The beginning of a UUID is enough if it belongs to one GPU only.
     matching = [gpu for gpu in gpus if entry.startswith("GPU-") and gpu.uuid.startswith(entry)]
     return matching[0] if len(matching) == 1 else None
+
+
+def _larger(first: int | None, second: int | None) -> int | None:
+    return max((count for count in (first, second) if count is not None), default=None)
 
 
 def _text(value: str | bytes) -> str:

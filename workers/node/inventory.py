@@ -5,12 +5,16 @@ import logging
 import os
 import platform
 import time
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import psutil
 
+from jobs.spec.checks.gpu_memory import PREALLOCATED
 from workers.node.accelerators import PLUGINS, Accelerators
+from workers.node.gpu_inventory.monitor import GpuMonitor
+from workers.runner.environment import MEMORY_FRACTION, OLD_MEMORY_FRACTION, Environment
 from workers.system import usable_memory
 from workers.system.usable_memory import total_memory
 
@@ -21,6 +25,7 @@ PACKAGES = ("trainyard", "keras", "jax", "jaxlib", *PLUGINS, "numpy")
 MIN_MEMORY_CAP = 2 * 2**30
 # The rest is left to the node itself and the operating system.
 USABLE_SHARE = 0.9
+LOST = "It takes no work until they answer again."
 FAILURE_SECONDS = 60.0
 """How long a worker takes no work after JAX could not use a GPU."""
 
@@ -30,6 +35,12 @@ class Inventory:
 
     def __init__(self, accelerators: Accelerators) -> None:
         self.accelerators = accelerators
+        self.gpus: GpuMonitor | None = None
+        """Reads the GPUs; None without any."""
+        if accelerators.nvml is not None:
+            self.gpus = GpuMonitor(
+                accelerators.nvml, accelerators.gpus, preallocated=preallocated(os.environ)
+            )
         self._lost: str | None = None
         self._failure, self._failed_until = "", 0.0
         # The first call returns zeros: it only sets the start of the interval that the next one measures.
@@ -37,6 +48,8 @@ class Inventory:
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the worker's GPUs, or else the CPU cores; memory in bytes, load from 0 to 1."""
+        if self.gpus is not None:
+            return self.gpus.states()
         return self.accelerators.devices() or _cpu_devices()
 
     @property
@@ -53,19 +66,33 @@ class Inventory:
         log.error("%s", self._failure)
 
     def _notice_lost_gpus(self) -> None:
-        before, self._lost = self._lost, self.accelerators.lost()
+        before, self._lost = self._lost, self._describe_lost_gpus()
         if self._lost is not None and before is None:
             log.error("%s", self._lost)
         elif self._lost is None and before is not None:
             log.warning("all GPUs of this worker answer again")
 
+    def _gpu_facts(self) -> dict[str, Any]:
+        """Return the share of a GPU that runs take at their start, if the operator had them take some."""
+        share = None if self.gpus is None else self.gpus.preallocated
+        return {} if share is None else {"gpu_share": share}
+
+    def _describe_lost_gpus(self) -> str | None:
+        """Return a sentence about GPUs that answered when the worker started, and do not any more."""
+        faults = {} if self.gpus is None else self.gpus.faults()
+        listed = ", ".join(f"{name} ({reason})" for name, reason in faults.items())
+        return f"GPUs of this worker do not answer any more: {listed}. {LOST}" if listed else None
+
     def info(self) -> dict[str, Any]:
         """Return the memory in bytes, the load, package versions, and why GPUs are not used."""
         self._notice_lost_gpus()
         total, problem = total_memory(), self.accelerators.problem or self.refusal
+        unsupported = list(self.accelerators.unsupported)
         return {
+            **({"unsupported_gpus": unsupported} if unsupported else {}),
             **({} if problem is None else {"no_gpu": problem}),
             **({} if self.refusal is None else {"refuses": self.refusal}),
+            **self._gpu_facts(),
             "python": platform.python_version(),
             "packages": _versions(),
             "cores": cores(),
@@ -73,6 +100,17 @@ class Inventory:
             "memory_bytes": total,
             "memory_used": max(0, total - available_memory()),
         }
+
+
+def preallocated(environment: Mapping[str, str]) -> float | None:
+    """Return the share of a GPU that JAX takes at the start of each run; None: on demand."""
+    if Environment.grows_on_demand(environment):
+        return None
+    text = environment.get(MEMORY_FRACTION) or environment.get(OLD_MEMORY_FRACTION) or ""
+    try:
+        return min(max(float(text), 0.0), 1.0)
+    except ValueError:
+        return PREALLOCATED
 
 
 def cores() -> int:

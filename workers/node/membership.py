@@ -8,7 +8,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,6 +21,8 @@ from jobs.actions.runs.fence import Holder
 from jobs.messages.sandbox import LevelState
 from jobs.models import Worker
 from jobs.queries import compatibility
+from jobs.spec.checks.gpu_memory import DeviceState, places_of_gpu
+from jobs.spec.sections.gpu import gpu_devices
 from jobs.store import store
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder
@@ -33,6 +35,7 @@ from workers.node.consumer import Consumer, consumer_argv
 from workers.node.db_threads import DatabaseThread
 from workers.node.disk import disk_shortage
 from workers.node.environment_records import EnvironmentRecords
+from workers.node.gpu_inventory.node_gpus import NodeGpus
 from workers.node.held_attempts import HeldAttempts
 from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
@@ -100,10 +103,10 @@ class NodeResources:
         """The levels of sandbox; None until they are found."""
         self.no_gpu_in_sandbox: tuple[str, ...] = ()
         """Why runs with user code get no GPU, and why not several; empty without GPUs."""
-        self.devices = Devices({gpu.name: gpu.cuda_id for gpu in inventory.accelerators.gpus})
-        self.sandbox_gpus = SandboxGpus(
-            {gpu.cuda_id: SandboxGpu(gpu.uuid, gpu.minor) for gpu in inventory.accelerators.gpus}
-        )
+        gpus = inventory.accelerators.gpus
+        self.devices = Devices({gpu.name: gpu.cuda_id for gpu in gpus}, places_of_gpu(slots, len(gpus)))
+        self.gpus = None if inventory.gpus is None else NodeGpus(inventory.gpus, self.devices, pool)
+        self.sandbox_gpus = SandboxGpus({gpu.cuda_id: SandboxGpu(gpu.uuid, gpu.minor) for gpu in gpus})
         self.suggestion_process = SuggestionProcess(
             folder.root / "suggestion-process", timeout=settings.timing.suggestion
         )
@@ -156,10 +159,12 @@ class NodeResources:
             threads_per_slot=self.threads_per_slot,
             memory_per_slot=memory_per_slot(self.slots),
             no_gpu=self.inventory.accelerators.problem,
+            gpu_models=gpu_devices(self.inventory.devices()),
             gpu_failed=self.inventory.gpu_failed,
             sandbox_gpus=self.sandbox_gpus,
             packages=self.packages,
             copies=self.checkpoints.channel,
+            gpus=self.gpus,
         )
 
     def info(self) -> dict[str, Any]:
@@ -225,6 +230,8 @@ class NodeResources:
         """
         await self.database.call(compatibility.require)
         await self.store_owner.ask()
+        if self.gpus is not None:
+            await self.gpus.read()
         number = 1
         while True:
             try:
@@ -257,6 +264,8 @@ class Membership:
         self._resources = resources
         self._timing = resources.settings.timing
         self._poll_now, self._renew_now = asyncio.Event(), asyncio.Event()
+        if resources.gpus is not None:
+            resources.gpus.write = self._heartbeat
         self.attempts = HeldAttempts(resources.node_context(worker_id), disk_shortage=resources.why_no_work)
         self.suggestions = Suggestions(resources.suggestion_process)
         queues = (queue.node_queue(worker_id), queue.pool_queue(resources.settings.pool))
@@ -294,6 +303,12 @@ class Membership:
     def refusal(self) -> str | None:
         """Why the devices take no work; None if they do."""
         return self._resources.inventory.refusal
+
+    @property
+    def devices(self) -> Sequence[DeviceState]:
+        """The devices as they were last read. The driver is not asked."""
+        gpus = self._resources.inventory.gpus
+        return () if gpus is None else gpus.states()
 
     @property
     def is_busy(self) -> bool:
@@ -374,6 +389,8 @@ class Membership:
             self.attempts.check_leases()
 
     async def _heartbeat(self) -> None:
+        if self._resources.gpus is not None:
+            await self._resources.gpus.read()
         devices, info = self._resources.inventory.devices(), self._info()
         warm = await asyncio.to_thread(
             self._warm_memory.with_memory, list_warm_processes(self._resources.pool)

@@ -124,8 +124,11 @@ class StandbyManager:
 
     def _target_keys(self) -> list[StandbyKey]:
         """Return a key for each standby that there should be."""
-        # A standby opens the device that the next task would get.
-        devices = ",".join(self.devices.next(1)) or None
+        # A standby opens the device that the next task would get, and none that others have filled.
+        following = self.devices.next(1, avoid=self.devices.avoided)
+        if self.devices.count and not following:
+            return []
+        devices = ",".join(following) or None
         return [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
 
     def _superfluous(self, keys: Iterable[StandbyKey]) -> Callable[[Standby], bool]:

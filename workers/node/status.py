@@ -12,6 +12,7 @@ from jobs.monitoring.families import counter, gauge
 from jobs.monitoring.status import Checks, start_listener
 from transport.status import StatusListener
 from workers.node.db_threads import abandoned_calls
+from workers.node.gpu_inventory.metrics import gpu_families
 
 if TYPE_CHECKING:
     from workers.node.membership import Membership
@@ -106,6 +107,7 @@ class NodeStatus:
             "Time since the database confirmed the worker.",
             membership.seconds_unconfirmed,
         )
+        yield from gpu_families(membership.devices)
         consumer = membership.consumer
         yield gauge(
             "trainyard_worker_consumer_silent_seconds",

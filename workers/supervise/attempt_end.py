@@ -123,6 +123,11 @@ class AttemptEnd:
         )
 
     @classmethod
+    def gpu_held(cls, detail: str) -> Self:
+        """Others have taken the memory of the GPUs since the placement. This costs the job no restart."""
+        return cls(Outcome.LOST, "gpu_held", f"It waits in the queue again. {detail}"[:MAX_MESSAGE])
+
+    @classmethod
     def lease_lost(cls) -> Self:
         """The lease was not renewed in time, and the run could not be suspended until it is."""
         return cls(

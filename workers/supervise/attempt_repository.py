@@ -9,6 +9,7 @@ from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.messages.events import RunnerEvent
 from jobs.messages.sandbox import SandboxRecord
 from jobs.messages.task import Task
+from jobs.spec.checks.gpu_memory import UNKNOWN_NEED, MemoryNeed
 from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
 from workers.supervise.attempt_end import AttemptEnd
@@ -38,6 +39,7 @@ class Assignment:
         attempt, job, root: the ids of the attempt, its job, and the job's root.
         slots: how many of the worker's slots it uses.
         project: the id of the job's project; None if it belongs to none.
+        need: the memory that it needs on each of its GPUs.
     """
 
     attempt: int
@@ -45,6 +47,7 @@ class Assignment:
     root: int
     slots: int = 1
     project: int | None = None
+    need: MemoryNeed = UNKNOWN_NEED
 
     @property
     def compile_cache(self) -> str:

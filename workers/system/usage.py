@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +30,8 @@ class Usage:
     cpu_seconds: float = 0.0
     processes: int = 0
 
-    def as_metric(self, second: float) -> Metric:
-        """Return the sample as metric points, `second` seconds after the attempt's start."""
+    def as_metric(self, second: float, more: Sequence[tuple[str, float, float, float]] = ()) -> Metric:
+        """Return the sample with `more` points, `second` seconds after the attempt's start."""
         now = time.time()
         return Metric(
             time=now,
@@ -39,6 +39,7 @@ class Usage:
             points=(
                 ("system/cpu_percent", second, round(self.cpu_percent, 1), now),
                 ("system/memory_mib", second, round(self.memory / MIB, 1), now),
+                *more,
             ),
         )
 

@@ -16,7 +16,7 @@ from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
-FREE_LOSSES = ("drained", "unclaimed", "no_space", "sandbox_refused")
+FREE_LOSSES = ("drained", "unclaimed", "no_space", "sandbox_refused", "gpu_held")
 """Losses with these error codes do not count as a restart."""
 
 WORKER_DIED: JobError = {

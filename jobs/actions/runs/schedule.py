@@ -33,6 +33,7 @@ from jobs.queries.runs.devices import (
     jobs_with_needs,
     why_none_fits,
 )
+from jobs.queries.runs.held_gpus import HeldGpus
 from jobs.queries.search import batches
 from jobs.queries.search.waiting import (
     BUILDING_FIRST,
@@ -63,6 +64,10 @@ class LiveWorker:
     row: Worker
     free: int
     blocked_by: Job | None = None
+
+    def room(self, job: Job, held: HeldGpus) -> int:
+        """Return its free slots for a job, without those whose GPUs others have filled."""
+        return min(self.free, held.room(job, self.row))
 
 
 @dataclass
@@ -117,6 +122,7 @@ def place_jobs() -> int:
         return 0
     pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
     installing = cache(package_installs.running_installations)
+    held = HeldGpus(live.row for live_pool in pools.values() for live in live_pool.workers)
     waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.sort_key)
     holders = Holders((candidate.job, candidate.trials) for candidate in waiting)
     placed = 0
@@ -126,8 +132,8 @@ def place_jobs() -> int:
         worker = None
         try:
             suitable = pool.suitable(job)
-            worker = _choose_worker(candidate, suitable, holders)
-            reason = _why_waiting(candidate, pool, suitable, used, running, installing)
+            worker = _choose_worker(candidate, suitable, holders, held)
+            reason = _why_waiting(candidate, pool, suitable, used, running, installing, held)
             if reason is None and worker is None:
                 reason = holders.why_wait(job, candidate.trials, [live.row for live in suitable])
         # A revision that no longer parses must not stop the other jobs.
@@ -135,6 +141,7 @@ def place_jobs() -> int:
             reason = _invalid_spec(error)
         if reason is None and worker is not None and _assign_candidate(candidate, worker.row):
             worker.free -= job.slots
+            held.place(job, worker.row)
             used[job.project_id] += job.slots
             running[job.pk] += 1
             placed += 1
@@ -250,11 +257,12 @@ def _why_waiting(
     used: dict[int | None, int],
     running: dict[int, int],
     installing: Callable[[], package_installs.ByPackages],
+    held: HeldGpus,
 ) -> str | None:
     """Return a sentence that states why a candidate waits, or None if it can be placed.
 
     A job that waits for slots blocks the workers that could run it. One that waits for its packages, its
-    project's quota or its search's limit does not, since no free slot would help it.
+    project's quota, its search's limit or GPUs that others hold does not, since no free slot would help it.
 
     Args:
         candidate: the first candidate that is not placed yet.
@@ -263,6 +271,7 @@ def _why_waiting(
         used: the number of slots in use, by project.
         running: the number of open attempts, by search.
         installing: returns the packages that are being installed.
+        held: the GPUs that others hold.
     """
     job = candidate.job
     if not pool.workers:
@@ -275,11 +284,19 @@ def _why_waiting(
         return reason
     if candidate.trials and (limit := _trial_limit(job)) is not None and running[job.pk] >= limit:
         return limit_reason(limit)
-    if _freest_worker(suitable, job.slots) is not None:
+    able = [worker for worker in suitable if held.is_able(job, worker.row)]
+    if not able:
+        return held.why_wait(job, [worker.row for worker in suitable])
+    if _freest_worker(able, job, held) is not None:
         return None
+    return _why_no_slot(job, able, held)
+
+
+def _why_no_slot(job: Job, suitable: list[LiveWorker], held: HeldGpus) -> str:
+    """Return why no worker has enough free slots, and block those that could have them for this job."""
     if (first := suitable[0].blocked_by) is not None and all(worker.blocked_by for worker in suitable):
         return f"Job {first.pk} is ahead of it and waits for {format_slots(first.slots)}."
-    return _no_room(job, suitable)
+    return f"{_no_room(job, suitable, held)} {held.describe(job, [live.row for live in suitable])}".strip()
 
 
 def _why_at_quota(job: Job, used: dict[int | None, int]) -> str | None:
@@ -291,24 +308,26 @@ def _why_at_quota(job: Job, used: dict[int | None, int]) -> str | None:
     return quotas.why_disk_is_full(job.project)
 
 
-def _choose_worker(candidate: Candidate, suitable: list[LiveWorker], holders: Holders) -> LiveWorker | None:
+def _choose_worker(
+    candidate: Candidate, suitable: list[LiveWorker], holders: Holders, held: HeldGpus
+) -> LiveWorker | None:
     """Return a worker with enough free slots: one that has the work's checkpoints, if there is one.
 
     None also if the work waits for such a worker, which does not block the jobs behind it.
     """
     job, rows = candidate.job, [worker.row for worker in suitable]
     near = holders.near(job, candidate.trials, rows)
-    worker = _freest_worker([worker for worker in suitable if worker.row.pk in near], job.slots)
+    worker = _freest_worker([worker for worker in suitable if worker.row.pk in near], job, held)
     if worker is not None or holders.why_wait(job, candidate.trials, rows) is not None:
         return worker
-    return _freest_worker(suitable, job.slots)
+    return _freest_worker(suitable, job, held)
 
 
-def _freest_worker(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
-    """Return the worker with the most free slots, if it has enough."""
+def _freest_worker(workers: list[LiveWorker], job: Job, held: HeldGpus) -> LiveWorker | None:
+    """Return the worker with the most free slots for a job, if it has enough."""
     open_ = (worker for worker in workers if worker.blocked_by is None)
-    freest = max(open_, key=lambda worker: worker.free, default=None)
-    return freest if freest is not None and freest.free >= needed else None
+    freest = max(open_, key=lambda worker: worker.room(job, held), default=None)
+    return freest if freest is not None and freest.room(job, held) >= job.slots else None
 
 
 def _no_worker(job: Job, pool: LivePool) -> str:
@@ -317,14 +336,14 @@ def _no_worker(job: Job, pool: LivePool) -> str:
     return describe_missing_workers(job.pool, job.labels)
 
 
-def _no_room(job: Job, suitable: list[LiveWorker]) -> str:
+def _no_room(job: Job, suitable: list[LiveWorker], held: HeldGpus) -> str:
     """Return why no worker has enough free slots, and block the workers unless their disks are full."""
     full = [worker.row for worker in suitable if worker.row.info.get("no_space")]
     if len(full) == len(suitable):
         # The workers are not blocked: all their jobs wait for this reason, and each shows it.
         return f"The disk of {full[0].name} is nearly full; once space is free, the job starts automatically."
     total = sum(worker.row.slots for worker in suitable)
-    free = max(worker.free for worker in suitable if worker.blocked_by is None)
+    free = max(worker.room(job, held) for worker in suitable if worker.blocked_by is None)
     for worker in suitable:
         worker.blocked_by = worker.blocked_by or job
     return f"It needs {job.slots} of the {format_slots(total)} of pool {job.pool}; {max(free, 0)} free now."

@@ -1,5 +1,6 @@
 """Queues jobs: roots with their payloads, roots for experiments, and their steps."""
 
+from contextlib import suppress
 from typing import Any
 
 from django.db import transaction
@@ -25,6 +26,7 @@ from jobs.models import (
 from jobs.queries.experiments import base_versions
 from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import plan as planning
 from jobs.spec.problems import Problem
 from jobs.spec.sections.code_model import CodeModel
 from jobs.states import JobState
@@ -52,6 +54,7 @@ def submit(revision: Revision, *, by: User) -> Job:
             facts.payload(
                 dataset_version=None if version is None else version.pk,
                 passes_batch_size=isinstance(spec.model, CodeModel),
+                device_bytes=_device_bytes(spec, version),
             ),
             project=experiment.project,
             experiment=experiment,
@@ -68,6 +71,14 @@ def submit(revision: Revision, *, by: User) -> Job:
             "job.submit", f"job:{job.pk}", by=by, project=experiment.project, revision=revision.digest
         )
     return job
+
+
+def _device_bytes(spec: ExperimentSpec, version: DatasetVersion | None) -> int | None:
+    """Return the estimated memory on each device, for the choice of a GPU that others use too."""
+    # No job is refused because its memory cannot be estimated.
+    with suppress(ValueError):
+        return None if version is None else planning.device_bytes(spec, version.profile)
+    return None
 
 
 def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
@@ -154,7 +165,9 @@ def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots:
             "experiment": root.experiment,
             "revision": root.revision,
             "title": title,
-            "payload_json": payload.changed(dataset_version=root.payload.dataset_version).to_json(),
+            "payload_json": payload.changed(
+                dataset_version=root.payload.dataset_version, device_bytes=root.payload.device_bytes
+            ).to_json(),
             "pool": root.pool,
             "labels": root.labels,
             "priority": root.priority,

@@ -20,6 +20,34 @@ class WarmProcessOut(Answer):
     memory_bytes: int
 
 
+class GpuProcessOut(TypedDict):
+    """A process on a GPU that the worker did not start. Its command line is not read."""
+
+    pid: Annotated[
+        int | None,
+        Field(
+            description="null: memory of processes that the driver does not list, such as other containers'."
+        ),
+    ]
+    user: Annotated[str, Field(description="Empty if it is unknown.")]
+    program: Annotated[str, Field(description="Its program's name, empty if it is unknown.")]
+    same_user: Annotated[bool, Field(description="Whether it has the user of the worker.")]
+    since: Annotated[
+        float, Field(description="When the worker first saw it on the GPU, in seconds since 1970, UTC.")
+    ]
+    memory_bytes: NotRequired[int]
+
+
+class GpuPartOut(TypedDict):
+    """A part (MIG) of a divided GPU."""
+
+    name: str
+    kind: str
+    uuid: str
+    memory_bytes: NotRequired[int]
+    memory_used: NotRequired[int]
+
+
 class DeviceOut(TypedDict):
     """A device of a worker."""
 
@@ -29,6 +57,24 @@ class DeviceOut(TypedDict):
     memory_bytes: NotRequired[int]
     memory_used: NotRequired[int]
     load: NotRequired[Annotated[float, Field(description="From 0 to 1.")]]
+    temperature: NotRequired[Annotated[float, Field(description="In degrees Celsius.")]]
+    power_watts: NotRequired[float]
+    pci: NotRequired[Annotated[str, Field(description="Its address on the PCI bus; GPUs are in its order.")]]
+    parts: NotRequired[Annotated[list[GpuPartOut], Field(description="Of a GPU that is divided (MIG).")]]
+    attempts: NotRequired[Annotated[list[int], Field(description="The attempts that hold the GPU.")]]
+    runs_bytes: NotRequired[Annotated[int, Field(description="Memory that runs of this worker hold.")]]
+    others_bytes: NotRequired[
+        Annotated[int, Field(description="Memory that processes hold which the worker did not start.")]
+    ]
+    others: NotRequired[
+        Annotated[
+            list[GpuProcessOut],
+            Field(
+                description="Processes that the worker did not start, the largest first; missing if the "
+                "driver lists none."
+            ),
+        ]
+    ]
 
 
 class ConsumerOut(TypedDict):
@@ -75,11 +121,22 @@ class WorkerInfoOut(TypedDict, total=False):
         int, Field(description="The size up to which a run of one slot keeps the rows of a table in memory.")
     ]
     no_gpu: Annotated[str, Field(description="Why GPUs of the machine are not used.")]
+    unsupported_gpus: Annotated[
+        list[str],
+        Field(description="Why JAX cannot use GPUs that this worker leaves out, one sentence for each."),
+    ]
     refuses: Annotated[
         str,
         Field(
             description="Why it takes no work: a GPU that it should use cannot be used. Missing if it takes "
             "work."
+        ),
+    ]
+    gpu_share: Annotated[
+        float,
+        Field(
+            description="The share of a GPU that each run takes at its start, as the operator chose; missing "
+            "if runs allocate on demand."
         ),
     ]
     idle_exit_seconds: Annotated[float, Field(description="After so long without work it ends.")]

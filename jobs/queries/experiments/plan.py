@@ -27,6 +27,9 @@ from jobs.spec.checks import (
     fine_tuning as fine_tuning_checks,
 )
 from jobs.spec.checks import (
+    gpus as gpu_checks,
+)
+from jobs.spec.checks import (
     settings as spec_checks,
 )
 from jobs.spec.checks import (
@@ -40,6 +43,7 @@ from jobs.spec.plan.base_version import BaseVersion
 from jobs.spec.plan.plan import Plan, Situation
 from jobs.spec.problems import MAX_PROBLEMS, Problem, problems
 from jobs.spec.sections.code_model import CodeModel
+from jobs.spec.sections.gpu import gpu_devices
 from jobs.spec.sections.resources import WorkerSize, unserved
 from jobs.states import FINAL
 
@@ -127,11 +131,29 @@ def _check_settings(
         spec = spec if spec_problems else of_code.spec
     spec_problems += warm_start.warm_start_problems(project, spec.search)
     spec_problems += device_checks.problems(spec)
+    spec_problems += gpu_checks.problems(spec)
+    spec_problems += _tpu_problems(spec)
     if profile is not None:
         spec_problems += data_checks.problems(spec, profile)
     if base is not None:
         spec_problems += fine_tuning_checks.problems(spec, profile, base)
     return _Checked(spec, spec_problems, built)
+
+
+def _tpu_problems(spec: ExperimentSpec) -> list[Problem]:
+    """Return the problem with a mesh of TPUs if no worker reports one. Stored specs are not checked."""
+    if spec.mesh is None or spec.mesh.kind != "tpu":
+        return []
+    pool = spec.resources.pool
+    if any(device_checks.has_tpu(worker.device_names) for worker in Worker.objects.live(pool)):
+        return []
+    return [
+        Problem(
+            "/mesh/devices",
+            f"no worker of pool {pool!r} reports a TPU; start one on a machine with TPUs with "
+            "JAX_PLATFORMS=tpu, or use devices of another kind",
+        )
+    ]
 
 
 def _check_code(
@@ -196,7 +218,12 @@ def plan_situation(project: Project, spec: ExperimentSpec, experiment: Experimen
     return Situation(
         max(total - busy, 0),
         tuple(
-            WorkerSize(worker.slots, worker.device_names, tuple(worker.info.get("no_gpu_in_sandbox", ())))
+            WorkerSize(
+                worker.slots,
+                worker.device_names,
+                tuple(worker.info.get("no_gpu_in_sandbox", ())),
+                gpu_devices(worker.devices),
+            )
             for worker in workers
         ),
         duration_history.past_durations(project, spec, experiment),

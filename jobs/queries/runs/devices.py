@@ -10,13 +10,19 @@ from jobs.models import Job, Worker
 from jobs.queries.code import installation, sandboxes
 from jobs.queries.code.sandboxes import Minimum, jobs_with_models, needs_sandbox
 from jobs.spec.checks.devices import describe_missing, lacks
+from jobs.spec.checks.gpus import describe_missing_gpus, lacks_gpus
 from jobs.spec.labels import has_labels, labels_text
+from jobs.spec.sections.gpu import GpuWish, gpu_devices
 from jobs.spec.sections.mesh import MeshSpec
 
 
 def jobs_with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:
     """Return the jobs with the spec parts on which the choice of a worker depends. No whole spec is read."""
-    return jobs_with_models(jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json")))
+    resources = KeyTransform("resources", "revision__spec_json")
+    annotated = jobs.annotate(
+        mesh_json=KeyTransform("mesh", "revision__spec_json"), gpu_json=KeyTransform("gpu", resources)
+    )
+    return jobs_with_models(annotated)
 
 
 def mesh_of(job: Job) -> MeshSpec | None:
@@ -31,6 +37,19 @@ def mesh_of(job: Job) -> MeshSpec | None:
         stored = job.revision.spec_json.get("mesh") if job.revision is not None else None
     # Only the mesh is parsed, since the scheduler asks for every waiting job, twice a second.
     return None if stored is None else MeshSpec.model_validate(stored)
+
+
+def gpu_of(job: Job) -> GpuWish | None:
+    """Return the GPUs that the job's spec asks for.
+
+    Raises:
+        ValueError: they no longer parse.
+    """
+    if "gpu_json" in vars(job):
+        stored = vars(job)["gpu_json"]
+    else:
+        stored = job.revision.spec_json.get("resources", {}).get("gpu") if job.revision is not None else None
+    return None if stored is None else GpuWish.model_validate(stored)
 
 
 def live_workers(job: Job) -> list[Worker]:
@@ -68,9 +87,11 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
     if not able:
         return _describe_refusals(job.pool, labelled)
     mesh, equipped = mesh_of(job), _workers_with_devices(job, able)
-    if mesh is not None and not equipped:
+    if mesh is not None and all(lacks(mesh, job.slots, worker.device_names) for worker in able):
         reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in able])
         return f"{reason}; {_why_no_gpu([*labelled])}"
+    if not equipped:
+        return _why_no_wanted_gpu(job, able)
     if (large := [worker for worker in equipped if worker.slots >= job.slots]) and needs_sandbox(job):
         return sandboxes.why_none_offers(large)
     largest = max((worker.slots for worker in equipped), default=0)
@@ -96,14 +117,35 @@ def _describe_refusals(pool: str, workers: list[Worker]) -> str:
 
 
 def _why_no_gpu(workers: list[Worker]) -> str:
-    reasons = {worker.name: worker.refusal or worker.info.get("no_gpu") for worker in workers}
+    reasons = {
+        worker.name: worker.refusal or worker.info.get("no_gpu") or _unsupported(worker) for worker in workers
+    }
     first = next(((name, reason) for name, reason in reasons.items() if reason), None)
     if first is None:
         return "the Workers page shows why a worker uses no GPU."
     return f"worker {first[0]}: {first[1]}"
 
 
+def _why_no_wanted_gpu(job: Job, workers: list[Worker]) -> str:
+    """Return why no worker has the GPUs that a job asks for."""
+    mesh, gpu = mesh_of(job), gpu_of(job) or GpuWish()
+    gpus = [gpu_devices(worker.devices) for worker in workers]
+    reason = describe_missing_gpus(gpu, mesh, job.slots, job.pool, gpus)
+    known = [worker for worker in workers if worker.info.get("no_gpu") or _unsupported(worker)]
+    return f"{reason}; {_why_no_gpu(known)}" if known else f"{reason}."
+
+
+def _unsupported(worker: Worker) -> str:
+    """Return why JAX cannot use the GPUs that a worker leaves out; empty if it leaves none out."""
+    return "".join(f"{reason}. " for reason in worker.info.get("unsupported_gpus", ())).rstrip()
+
+
 def _workers_with_devices(job: Job, workers: Iterable[Worker]) -> list[Worker]:
     """Return the workers with the devices for a job. They may have too few slots."""
-    mesh = mesh_of(job)
-    return [worker for worker in workers if not lacks(mesh, job.slots, worker.device_names)]
+    mesh, gpu = mesh_of(job), gpu_of(job)
+    return [
+        worker
+        for worker in workers
+        if not lacks(mesh, job.slots, worker.device_names)
+        and not lacks_gpus(gpu, mesh, job.slots, gpu_devices(worker.devices))
+    ]

@@ -15,6 +15,7 @@ from jobs.answers.runs.pool_queues import LabelledQueueOut, PoolQueueOut
 from jobs.kinds import kinds_that
 from jobs.models import Job, Trial, Worker
 from jobs.queries.runs import open_attempts
+from jobs.queries.runs.held_gpus import held_slots
 from jobs.queries.runs.open_attempts import OpenAttempts
 from jobs.queries.search.waiting import BUILDING_FIRST
 from jobs.states import PLACEABLE, WAITING, Desired
@@ -125,7 +126,7 @@ def _pool_out(pool: _Pool, taken: OpenAttempts, now: dt.datetime) -> PoolQueueOu
     up = [worker for worker in pool.workers if worker.state == Worker.State.UP]
     able = [worker for worker in up if not worker.refusal]
     busy = sum(taken.slots_of_worker[worker.pk] for worker in pool.workers)
-    free = (max(worker.slots - taken.slots_of_worker[worker.pk], 0) for worker in able)
+    free = (max(worker.slots - taken.slots_of_worker[worker.pk] - held_slots(worker), 0) for worker in able)
     groups: dict[tuple[tuple[str, str], ...], list[Waiting]] = defaultdict(list)
     for waiting in pool.waiting:
         groups[tuple(sorted(waiting.job.labels.items()))].append(waiting)

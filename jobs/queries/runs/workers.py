@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import cast
 
 from django.db.models import Prefetch, QuerySet, Sum
 from pydantic import TypeAdapter, ValidationError
@@ -12,23 +12,14 @@ from jobs import clock
 from jobs.answers.runs.workers import WarmProcessOut, WorkerInfoOut, WorkerOut
 from jobs.errors import NotFound
 from jobs.messages.warm_processes import Warm
-from jobs.models import Attempt, Job, Trial, User, Worker
+from jobs.models import Attempt, Trial, User, Worker
+from jobs.queries.runs.worker_devices import DeviceView, Slot, devices_of, shown_devices
 from jobs.queries.visibility import visible_ids
 from jobs.spec.labels import has_labels
 from jobs.spec.plan.find_model import ROW_MEMORY
 from jobs.spec.sections.resources import Resources
 
-SlotState = Literal["free", "busy", "draining", "lost"]
 _WARM = TypeAdapter(list[Warm])
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One slot and the job that holds it; None if the slot is free or the reader may not see the job."""
-
-    state: SlotState
-    job: Job | None = None
-    trial: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +49,21 @@ class WorkerView:
     def busy(self) -> int:
         """Return the number of occupied slots."""
         return sum(slot.job is not None or slot.state == "busy" for slot in self.slots)
+
+    @property
+    def devices(self) -> list[DeviceView]:
+        """Return the devices with those who use them."""
+        return devices_of(self.worker, self.slots)
+
+    @property
+    def shown_devices(self) -> Sequence[DeviceView]:
+        """Return the devices for its card."""
+        return shown_devices(self.devices)
+
+    @property
+    def more_devices(self) -> int:
+        """Return how many devices its card does not show."""
+        return len(self.worker.devices) - len(self.shown_devices)
 
 
 @dataclass
@@ -160,7 +166,7 @@ def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
         job = attempt.job if attempt.job_id in visible else None
         running = list(attempt.trials.all())  # prefetched
         trial = running[0].number if running and job else None
-        held[attempt.worker_id] += [Slot("busy", job, trial)] * attempt.slots
+        held[attempt.worker_id] += [Slot("busy", job, trial, attempt.pk)] * attempt.slots
     return held
 
 
@@ -168,7 +174,7 @@ def _slots_of_worker(worker: Worker, held: list[Slot], alive: bool) -> list[Slot
     if not alive:
         return [Slot("lost")] * worker.slots
     takes_none = worker.state == Worker.State.DRAINING or worker.refusal
-    rest: SlotState = "draining" if takes_none else "free"
+    rest = "draining" if takes_none else "free"
     return held + [Slot(rest)] * max(worker.slots - len(held), 0)
 
 

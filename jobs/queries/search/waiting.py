@@ -8,6 +8,7 @@ from django.db.models import Sum
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries.code import package_installs
 from jobs.queries.runs.devices import fitting_workers, why_none_fits
+from jobs.queries.runs.held_gpus import HeldGpus
 from jobs.queries.search import outcomes
 from jobs.states import WAITING, Desired, TrialState
 
@@ -61,9 +62,13 @@ def _shared_reason(search: Job) -> str:
     if search.state in WAITING and search.why_waiting:
         return search.why_waiting
     live = list(Worker.objects.live(search.pool))
-    workers = {worker.pk: worker.slots for worker in fitting_workers(search, live)}
+    fitting = fitting_workers(search, live)
+    workers = {worker.pk: worker.slots for worker in fitting}
     if not workers:
         return why_none_fits(search, live)
+    held = HeldGpus(fitting)
+    if not any(held.is_able(search, worker) for worker in fitting):
+        return held.why_wait(search, fitting)
     if (reason := package_installs.describe_wait(search)) is not None:
         return reason
     running = search.trials.running().count()
@@ -74,10 +79,11 @@ def _shared_reason(search: Job) -> str:
         Attempt.objects.open().filter(worker__in=workers).values_list("worker").annotate(Sum("slots"))
     )
     # A trial needs all of its slots on one worker.
-    free = max(slots - busy.get(worker, 0) for worker, slots in workers.items())
+    free = max(min(worker.slots - busy.get(worker.pk, 0), held.room(search, worker)) for worker in fitting)
     if free < search.slots:
         total = sum(workers.values())
-        return f"Needed: {search.slots} of the {format_slots(total)} of pool {search.pool}; {free} free now."
+        needed = f"{search.slots} of the {format_slots(total)} of pool {search.pool}; {free} free now."
+        return f"Needed: {needed} {held.describe(search, fitting)}".strip()
     return "A slot is free. The trial starts in a moment."
 
 

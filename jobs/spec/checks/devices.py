@@ -60,6 +60,11 @@ def lacks(mesh: MeshSpec | None, slots: int, devices: Collection[str]) -> bool:
     return _count(mesh.kind, devices) < needed
 
 
+def has_tpu(devices: Collection[str]) -> bool:
+    """Return whether there is a TPU among a worker's device names."""
+    return _count("tpu", devices) > 0
+
+
 def _count(kind: str, devices: Collection[str]) -> int:
     """Count the devices of a kind among device names."""
     return sum(name.startswith(f"{kind}:") for name in devices)

@@ -107,7 +107,8 @@ def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
 
 def _device_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
     mesh, policy = spec.mesh, spec.precision.policy
-    if policy.startswith("mixed_") and (mesh is None or mesh.devices == "cpu"):
+    asks_for_gpu = mesh is None and spec.resources.gpu is not None
+    if policy.startswith("mixed_") and not asks_for_gpu and (mesh is None or mesh.devices == "cpu"):
         yield warning(
             "/precision/policy",
             f"{policy} makes training faster on GPUs and TPUs, but slower on CPUs",

@@ -9,6 +9,7 @@ from pydantic import Field
 from jobs.spec.base import Frozen
 from jobs.spec.checks import fine_tuning as fine_tuning_checks
 from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.checks.gpus import wanted_count
 from jobs.spec.checks.warnings import warnings
 from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
@@ -28,7 +29,7 @@ from jobs.spec.plan.variables import (
 )
 from jobs.spec.problems import Problem
 from jobs.spec.sections import monitors
-from jobs.spec.sections.mesh import LayoutRule, MeshSpec
+from jobs.spec.sections.mesh import LayoutRule
 from jobs.spec.sections.resources import WorkerSize
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space import size as space_size
@@ -196,6 +197,16 @@ def make_plan(
     )
 
 
+def device_bytes(spec: ExperimentSpec, profile: Profile | None) -> int | None:
+    """Return the memory that the largest model of an experiment needs on each device, as its plan shows it.
+
+    None if it is unknown before the model is built.
+    """
+    described = _described_input(spec, profile) if profile is not None else None
+    memory = None if described is None else largest(spec, described)[1]
+    return None if memory is None else memory.total
+
+
 def _space_fields(search: SearchSpec | None, space: SpaceSize | None) -> dict[str, Any]:
     """Return a plan's fields about the search space."""
     return {
@@ -230,8 +241,8 @@ def _device_fields(spec: ExperimentSpec, trials: int, now: Situation) -> dict[st
         "parallel_trials": parallel,
         "free_slots": now.free_slots,
         "total_slots": now.total_slots,
-        "devices": spec.mesh.size() if spec.mesh is not None else 1,
-        "device_kind": _device_kind(spec.mesh),
+        "devices": _count_devices(spec),
+        "device_kind": _device_kind(spec),
         "batch_shards": spec.mesh.batch_shards() if spec.mesh is not None else 1,
     }
 
@@ -282,9 +293,17 @@ def _parallel_trials(spec: ExperimentSpec, trials: int, now: Situation) -> int:
     return min(trials, fitting, limit or fitting)
 
 
-def _device_kind(mesh: MeshSpec | None) -> str:
+def _count_devices(spec: ExperimentSpec) -> int:
+    gpu, mesh = spec.resources.gpu, spec.mesh
+    if mesh is not None:
+        return mesh.size()
+    return wanted_count(gpu, mesh) if gpu is not None else 1
+
+
+def _device_kind(spec: ExperimentSpec) -> str:
+    mesh = spec.mesh
     if mesh is None:
-        return "default"
+        return "default" if spec.resources.gpu is None else "gpu"
     if mesh.simulate is not None:
         return "simulated cpu"
     return mesh.devices if isinstance(mesh.devices, str) else "named"

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterator
 
 from jobs.spec.checks import patterns
-from jobs.spec.checks.devices import describe_missing, lacks
+from jobs.spec.checks.devices import describe_missing, has_tpu, lacks
 from jobs.spec.checks.dry_build import BuiltModel, warnings_of
+from jobs.spec.checks.gpus import lacks_gpus, missing_gpu_warnings, wanted_count
 from jobs.spec.checks.settings import tried_templates
 from jobs.spec.data.encoding import NUMBER_BYTES, encoded, width_in_memory
 from jobs.spec.data.file_limits import GIB
@@ -195,16 +196,20 @@ def gpu_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Itera
         spec: the experiment.
         workers: the live workers of its pool.
     """
-    mesh = spec.mesh
+    mesh, gpu = spec.mesh, spec.resources.gpu
     if spec.model.code_digest is None or (mesh is not None and mesh.kind == "cpu"):
         return
-    several = mesh is not None and mesh.size() > 1
+    several = (wanted_count(gpu, mesh) if gpu is not None else mesh.size() if mesh is not None else 1) > 1
     reasons = [
         worker.no_gpu_in_sandbox[several] for worker in workers if len(worker.no_gpu_in_sandbox) > several
     ]
     if reasons and all(reasons):
         yield warning(
-            "/mesh/devices" if mesh is not None else f"/model/{spec.model.named_by}",
+            "/mesh/devices"
+            if mesh is not None
+            else "/resources/gpu"
+            if gpu is not None
+            else f"/model/{spec.model.named_by}",
             f"code runs in a sandbox, and no worker of pool {spec.resources.pool} can give it a GPU, because "
             f"{reasons[0]}",
             "Start a worker that can, or let the code run on the CPU",
@@ -238,16 +243,27 @@ def worker_warnings(
         return
     equipped = [worker.slots for worker in workers if not lacks(mesh, slots, worker.devices)]
     if mesh is not None and not equipped:
+        # A spec for TPUs that no worker has is refused, which is more than a warning.
+        if mesh.kind == "tpu" and not any(has_tpu(worker.devices) for worker in workers):
+            return
         sentence = describe_missing(mesh, slots, pool, [worker.devices for worker in workers])
         yield warning(
             "/mesh/devices",
             f"{sentence[:1].lower()}{sentence[1:]}, so the job will wait for one that has",
             "Start such a worker, or change the devices of the mesh",
         )
-    elif slots > max(equipped):
+        return
+    yield from missing_gpu_warnings(spec, workers)
+    gpu = spec.resources.gpu
+    wanted = [
+        worker.slots
+        for worker in workers
+        if not lacks(mesh, slots, worker.devices) and not lacks_gpus(gpu, mesh, slots, worker.gpus)
+    ]
+    if wanted and slots > max(wanted):
         yield warning(
             "/resources/slots",
-            f"the largest worker of pool {pool} with the GPUs of the mesh has {max(equipped)} of the {slots} "
+            f"the largest worker of pool {pool} with the GPUs of the mesh has {max(wanted)} of the {slots} "
             "slots, so the job will wait for a larger one",
             f"Start a worker with these GPUs and {slots} slots, or use fewer GPUs and slots",
         )

@@ -1,4 +1,4 @@
-"""Declares the spec section `resources`: pool, labels, slots, priority, restarts."""
+"""Declares the spec section `resources`: pool, labels, slots, GPUs, priority, restarts."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from jobs.spec.base import Frozen
 from jobs.spec.labels import Labels, labels_text
 from jobs.spec.problems import Problem, warning
+from jobs.spec.sections.gpu import GpuDevice, GpuWish
 
 POOL = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 """The names that a pool may have."""
@@ -21,6 +22,7 @@ class Resources(Frozen):
         default=None, description="only workers with all of these labels run it, such as gpu: h200"
     )
     slots: int = Field(default=1, ge=1, le=1024)
+    gpu: GpuWish | None = Field(default=None, description="the GPUs of each run; any device if absent")
     hosts: int = Field(default=1, ge=1, description="only 1 is available yet")
     priority: int = Field(default=50, ge=0, le=100)
     max_restarts: int = Field(default=5, ge=0, le=1000)
@@ -42,6 +44,7 @@ class WorkerSize(NamedTuple):
     """The names of its devices, such as `gpu:0`."""
     no_gpu_in_sandbox: tuple[str, ...] = ()
     """Why runs with code get no GPU, and why not several; empty words if they do."""
+    gpus: tuple[GpuDevice, ...] = ()
 
 
 def unserved(

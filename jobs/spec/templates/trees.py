@@ -82,6 +82,7 @@ INFO = TemplateInfo(
     most_inputs=4_096,
     unused={
         "/mesh": "its trees are grown on the CPU",
+        "/resources/gpu": "its trees are grown on the CPU",
         "/precision": "its trees are grown in float64 and saved in float32",
         "/fit/batch_size": _WHOLE,
         "/fit/shuffle": _WHOLE,

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from unittest.mock import MagicMock, patch
 
 import keras
@@ -18,12 +18,13 @@ import numpy as np
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.search.payload import SearchPayload
 from jobs.messages.suggest import SuggestRequest
-from jobs.messages.task import DatasetFile
+from jobs.messages.task import DatasetFile, Task
 from jobs.messages.training import TrainTask, TrialTask
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan import estimate
 from jobs.spec.plan.estimate import History, PastTraining
+from jobs.spec.sections.gpu import GpuDevice
 from jobs.spec.sections.pruning import Curve
 from jobs.spec.sections.schedules import ReduceOnPlateau
 from tests.engine.helpers import RecordingReport
@@ -44,7 +45,9 @@ from workers.engine.training.hooks import hook_for
 from workers.engine.training.prepare import prepare
 from workers.engine.training.pruning import RivalCurves, pruning_check
 from workers.runner import serve
+from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.memory import memory_cap
+from workers.supervise.attempt.wanted_gpus import wanted_gpus
 
 IMAGES = Profile.model_validate(
     {
@@ -269,6 +272,17 @@ def ensemble_weights(spec: ExperimentSpec, files: Files) -> Any:
         except InterruptedError:
             return combine.call_args.args[1].tolist()
     raise AssertionError("nothing was combined")
+
+
+def given_gpus(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the GPUs that a run gets on a worker with a small one and two large ones."""
+    models = (
+        GpuDevice("gpu:0", "T4", 16),
+        GpuDevice("gpu:1", "H200", 10**12),
+        GpuDevice("gpu:2", "H200", 10**12),
+    )
+    wanted = wanted_gpus(cast("Task", SimpleNamespace(spec=spec)), spec.resources.slots, models)
+    return Devices({gpu.name: gpu.name for gpu in models}).take(wanted.number, avoid=wanted.unwanted)
 
 
 def cap(spec: ExperimentSpec, _: Files) -> Any:

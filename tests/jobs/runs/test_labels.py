@@ -166,6 +166,18 @@ def test_a_worker_that_refuses_work_gets_none_and_its_reason_is_why_jobs_wait(in
     assert [attempt.job_id for attempt in cpu.claim_all()] == [job.pk]
 
 
+def test_a_job_that_needs_more_gpus_than_jax_supports_names_those_that_are_left_out(
+    installation: Yard,
+) -> None:
+    reason = "GPU 1 (Tesla K80, compute capability 3.7): JAX's CUDA 12 needs 5.2"
+    PretendWorker(name="box", slots=2, gpus=1, info={"unsupported_gpus": [reason]})
+    assert waits(installation.submit(**gpu_mesh(2))) == (
+        "The job needs 2 GPUs on one worker, and the largest of pool default has 1; worker box: "
+        + reason
+        + "."
+    )
+
+
 @pytest.mark.parametrize("kind", ["gpu", "tpu"])
 def test_a_worker_with_cpus_never_gets_a_job_that_asks_for_another_device(
     installation: Yard, kind: str

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.supervise.node.test_gpus import FakeNvml, NotFound, NvmlError
+from tests.gpu_box import LibraryNotFound as NotFound
+from tests.gpu_box import NvmlError
+from tests.supervise.node.test_gpus import FakeNvml
 from workers.node import accelerators
 from workers.node.accelerators import CHOOSE_CPU, Accelerators, find
 from workers.node.gpu_claims import GpuClaims
@@ -178,8 +180,8 @@ class LostNvml(FakeNvml):
     NVML_ERROR_NOT_SUPPORTED = 3
     reason: Exception | None = None
 
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
-        if self.reason is not None and handle == 0:
+    def nvmlDeviceGetMemoryInfo(self, handle: str) -> Any:  # noqa: N802
+        if self.reason is not None and handle == self.box.gpus[0].uuid:
             raise self.reason
         return SimpleNamespace(total=100, used=0)
 
@@ -208,7 +210,7 @@ def test_a_gpu_that_reports_no_memory_is_not_lost(claims: GpuClaims, monkeypatch
     monkeypatch.setattr(accelerators, "plugin_problem", lambda: None)
     inventory = Inventory(find(None, {}, claims))
     library.reason = NvmlError("Not Supported")
-    library.reason.value = library.NVML_ERROR_NOT_SUPPORTED  # type: ignore[attr-defined]
+    library.reason.value = library.NVML_ERROR_NOT_SUPPORTED
     assert "refuses" not in inventory.info()
 
 

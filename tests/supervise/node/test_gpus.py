@@ -5,11 +5,13 @@ import sys
 import uuid
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests import gpu_box
+from tests.gpu_box import NOT_SUPPORTED, FakePart, GpuBox, NvmlError
+from tests.gpu_box import LibraryNotFound as NotFound
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
 from workers.node.gpu_claims import GpuClaims
@@ -21,62 +23,23 @@ BOOT = uuid.uuid4().hex
 """Part of every UUID, so that tests that run at the same time claim different GPUs."""
 
 
-class NvmlError(Exception):
-    """The base class for the library's errors."""
-
-
-class NotFound(NvmlError):
-    """There is no library."""
-
-
-class FakeNvml:
-    """Answers as the module `pynvml` does; the first GPU is divided into two parts."""
-
-    NVMLError = NvmlError
-    NVMLError_LibraryNotFound = NotFound
-    NVMLError_DriverNotLoaded = NotFound
+class FakeNvml(gpu_box.FakeNvml):
+    """A machine whose first GPU is divided into two parts and whose second one reports no load."""
 
     def __init__(self, count: int, fault: Exception | None = None) -> None:
-        self._count = count
+        box = GpuBox.of(count, BOOT, model="NVIDIA H200", memory=100, reserved=0)
+        super().__init__(box)
         self.fault = fault
+        for number, gpu in enumerate(box.gpus):
+            gpu.load, gpu.hidden = 50, number
+        for gpu in box.gpus[:1]:
+            gpu.parts = [FakePart("MIG-a", 50), FakePart("MIG-b", 50)]
+        for gpu in box.gpus[1:2]:
+            gpu.faults["UtilizationRates"] = NOT_SUPPORTED
 
     def nvmlInit(self) -> None:  # noqa: N802
         if self.fault is not None:
             raise self.fault
-
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        return self._count
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
-        return index
-
-    def nvmlDeviceGetUUID(self, handle: int) -> str:  # noqa: N802
-        return f"GPU-{handle}{BOOT}"
-
-    def nvmlDeviceGetName(self, handle: int) -> bytes:  # noqa: N802
-        return b"NVIDIA H200"
-
-    def nvmlDeviceGetMinorNumber(self, handle: int) -> int:  # noqa: N802
-        return 7 - handle
-
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
-        return SimpleNamespace(total=100, used=handle)
-
-    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:  # noqa: N802
-        if handle == 1:
-            raise NvmlError("not supported")
-        return SimpleNamespace(gpu=50)
-
-    def nvmlDeviceGetHandleByUUID(self, name: str) -> int:  # noqa: N802
-        if name not in ("MIG-a", "MIG-b"):
-            raise NvmlError("not found")
-        return 10 + (name == "MIG-b")
-
-    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle: int) -> int:  # noqa: N802
-        return 0
-
-    def nvmlDeviceGetIndex(self, handle: int) -> int:  # noqa: N802
-        return handle % 10
 
 
 @pytest.fixture
@@ -199,8 +162,13 @@ def test_the_cuda_plugin_must_fit_jaxlib(
 
 def test_a_gpu_is_reported_with_its_model_its_uuid_and_the_figures_that_it_has(claims: GpuClaims) -> None:
     first, second, *_ = Inventory(find(None, {}, claims)).devices()
+    parts = [
+        {"name": f"gpu:0.{number}", "kind": "NVIDIA H200", "uuid": uuid, "memory_bytes": 50, "memory_used": 0}
+        for number, uuid in enumerate(("MIG-a", "MIG-b"))
+    ]
     assert first == {
-        "name": "gpu:0", "kind": "NVIDIA H200", "uuid": f"GPU-0{BOOT}",
-        "memory_bytes": 100, "memory_used": 0, "load": 0.5,
+        "name": "gpu:0", "kind": "NVIDIA H200", "uuid": f"GPU-0{BOOT}", "pci": "00000000:01:00.0",
+        "memory_bytes": 100, "memory_used": 0, "load": 0.5, "temperature": 40.0, "power_watts": 60.0,
+        "parts": parts, "others": [],
     }  # fmt: skip
     assert "load" not in second

@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from jobs.models import Experiment, Project
+from jobs.queries.runs.offered_devices import OfferedDevices, offered_devices
 from jobs.spec.formats.importing import READERS, Reader
 from jobs.spec.problems import Problem
 from jobs.spec.sections.version_model import VERSION
@@ -46,6 +47,7 @@ class ExperimentFormPage(Context):
     objective_fields: tuple[Field, ...]
     templates: list[TemplateInfo]
     formats: tuple[Format, ...]
+    devices: OfferedDevices
     import_formats: ItemsView[str, Reader]
     browser_context: Json
     crumbs: Crumbs
@@ -84,6 +86,7 @@ def show_form(
         objective_fields=rows.OBJECTIVES,
         templates=[*TEMPLATES.values(), VERSION],
         formats=advice.FORMATS,
+        devices=offered_devices(),
         import_formats=READERS.items(),
         browser_context={
             **start.context_for_browser(request.user, project),

@@ -1,5 +1,6 @@
 """Builds the template variables for each tab on a job's page."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,14 @@ SYSTEM_TITLES = {
     "system/retrain_data_wait_percent": ("Waiting for data in the final training", f"{WAITING}; by epochs"),
 }
 """The title and the hint of each chart of the tab System, by the name of its metric."""
+
+GPU_TITLES = {
+    "memory_gib": ("Memory of GPU {}", "GiB in use, by anyone"),
+    "load_percent": ("Load of GPU {}", "percent, by anyone"),
+    "temperature_celsius": ("Temperature of GPU {}", "degrees Celsius"),
+}
+"""The same for the GPUs that a run holds; their metrics have names such as `system/gpu0_memory_gib`."""
+GPU_METRIC = re.compile(rf"system/gpu(?P<number>\d+(\.\d+)?)_(?P<figure>{'|'.join(GPU_TITLES)})")
 
 
 def tab_names(row: Job) -> list[str]:
@@ -133,7 +142,15 @@ class SystemTab(Context):
 
 def _system_tab(_request: Request, row: Job) -> tuple[Context, ...]:
     names = [name for name in job_queries.metric_names(row) if name.startswith("system/")]
-    return (SystemTab([(name, *SYSTEM_TITLES.get(name, (name, ""))) for name in names]),)
+    return (SystemTab([(name, *_system_title(name)) for name in names]),)
+
+
+def _system_title(name: str) -> tuple[str, str]:
+    """Return a chart's title and hint. Those of devices have the number of their GPU."""
+    if (of_gpu := GPU_METRIC.fullmatch(name)) is not None:
+        title, hint = GPU_TITLES[of_gpu["figure"]]
+        return title.format(of_gpu["number"]), f"{hint}; {BY_SECONDS}"
+    return SYSTEM_TITLES.get(name, (name, ""))
 
 
 def _report_tab(request: Request, row: Job) -> tuple[Context, ...]:

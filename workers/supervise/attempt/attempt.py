@@ -14,7 +14,7 @@ from jobs.messages.task import OwnCode, Task
 from jobs.states import Desired, Outcome
 from workers.confinement.environments.folder import Held
 from workers.supervise.attempt import prepare
-from workers.supervise.attempt.attempt_gpus import AttemptGpus
+from workers.supervise.attempt.attempt_gpus import AttemptGpus, HeldByOthers
 from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.attempt.node_context import NodeContext
@@ -125,8 +125,10 @@ class AttemptSupervisor:
             self.end(self._stop_request.ending())
         gpus = AttemptGpus(self._node)
         try:
-            await gpus.allocate(task, self.assignment.slots)
+            await gpus.allocate(task, self.assignment)
             return self._ending.result() if self.ended else await self._run(task, folder, gpus)
+        except HeldByOthers as error:
+            return AttemptEnd.gpu_held(str(error))
         finally:
             gpus.give_back()
 
@@ -148,7 +150,7 @@ class AttemptSupervisor:
             if gpus.warning:
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=gpus.warning))
             if (ready := await self._install_packages(task, recorder)) is not None:
-                await self._turn.run(key, ready, recorder, validator, quotas)
+                await self._turn.run(key, ready, recorder, validator, quotas, gpus.watch)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording

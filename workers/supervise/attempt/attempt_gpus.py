@@ -1,15 +1,27 @@
 """Allocates one attempt's GPUs, and opens them to its run's sandbox."""
 
 import asyncio
+import datetime as dt
+from collections.abc import Sequence
 
 from jobs.messages.task import OwnCode, Task
+from jobs.spec.checks.gpu_memory import DeviceState, MemoryNeed, describe_held, lacks_memory
 from jobs.spec.sections.mesh import MeshSpec
 from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess
 from workers.runner.registry import needs_jax, runs_program
+from workers.supervise.attempt.devices import NoFreeGpu
+from workers.supervise.attempt.gpu_watch import GpuWatch
 from workers.supervise.attempt.node_context import NodeContext
+from workers.supervise.attempt.wanted_gpus import WantedGpus, wanted_gpus
+from workers.supervise.attempt_repository import Assignment
 
 NO_GPU_FOR_VERSIONS = "Versions that need code are loaded on the CPU, in a sandbox each."
-NO_GPU_IN_SANDBOX = "This run uses the CPU: its code runs in a sandbox, which gets no GPU, because "
+ON_CPU = "This run uses the CPU: "
+NO_GPU_IN_SANDBOX = f"{ON_CPU}its code runs in a sandbox, which gets no GPU, because "
+
+
+class HeldByOthers(Exception):
+    """Others hold so much of the GPUs' memory that the attempt cannot run now; the message names them."""
 
 
 class AttemptGpus:
@@ -19,6 +31,7 @@ class AttemptGpus:
         used: the CUDA_VISIBLE_DEVICES entries for those that the run uses.
         access: how the sandbox uses them if the task has code; None for other runners, which open the devices
             by themselves.
+        watch: watches those that the run uses.
         warning: why the run uses the CPU although the machine has GPUs; empty if it does not.
     """
 
@@ -27,26 +40,62 @@ class AttemptGpus:
         self._allocated: tuple[str, ...] = ()
         self.used: tuple[str, ...] = ()
         self.access: GpuAccess | None = None
+        self.watch = GpuWatch()
         self.warning = ""
+        self._attempt: int | None = None
 
-    async def allocate(self, task: Task, slots: int) -> None:
-        """Allocate a task's GPUs.
+    async def allocate(self, task: Task, assignment: Assignment) -> None:
+        """Allocate a task's GPUs. Their memory is read again: it may have been taken since the placement.
 
         Raises:
+            HeldByOthers: others hold so much of the memory that too few GPUs are left.
+            NoWantedGpu: the worker cannot give it the GPUs that its spec asks for.
             SandboxRefused: this machine offers no sandbox that is strong enough for its code.
         """
         if not _may_use_gpus(task):
             return
         if task.models and self._node.devices.count:
             self.warning = NO_GPU_FOR_VERSIONS
-        mesh = _mesh_of(task)
-        self._allocated = self._node.devices.take(slots, mesh.names if mesh is not None else ())
+        mesh, wanted = _mesh_of(task), wanted_gpus(task, assignment.slots, self._node.gpu_models)
+        wanted.check(wanted.wanted)
+        present = await self._take(assignment, mesh.names if mesh is not None else (), wanted)
         self.used = self._allocated
         if task.code is not None and self._allocated:
             await self._open_to_sandbox(task.code)
             self.used = self._allocated if self.access is not None else ()
+            wanted.check(self.used, self.warning.removeprefix(ON_CPU).rstrip("."))
+        self.watch = GpuWatch(self._node.gpus, self._node.devices.names_of(self.used), present)
         if self._node.no_gpu is not None:
             self.warning = self._node.no_gpu
+
+    async def _take(
+        self, assignment: Assignment, names: Sequence[str], wanted: WantedGpus
+    ) -> Sequence[DeviceState]:
+        """Take GPUs with enough free memory, and return how all are now."""
+        reader, devices = self._node.gpus, self._node.devices
+        present = () if reader is None else await reader.read(max_age=0.0)
+        held = [device for device in present if self._lacks_memory(device, assignment.need)]
+        self._attempt = assignment.attempt
+        try:
+            self._allocated = devices.take(
+                wanted.number,
+                names,
+                avoid=[*wanted.unwanted, *(device["name"] for device in held)],
+                attempt=assignment.attempt,
+            )
+        except NoFreeGpu:
+            if reader is not None:
+                # The scheduler must not place it here again by an older reading.
+                await reader.publish()
+            holders = describe_held(held, dt.datetime.now(dt.UTC)) or "Other runs use the GPUs of its spec"
+            raise HeldByOthers(f"{holders}.") from None
+        return present
+
+    def _lacks_memory(self, device: DeviceState, need: MemoryNeed) -> bool:
+        reader = self._node.gpus
+        # What runs hold counts while they hold the GPU: they are not yet counted as ended here.
+        runs = bool(device.get("attempts"))
+        return lacks_memory(device, need, None if reader is None else reader.preallocated, runs=runs)
 
     async def _open_to_sandbox(self, code: OwnCode) -> None:
         """Find how a run with code uses its GPUs, or why it cannot."""
@@ -63,7 +112,7 @@ class AttemptGpus:
 
     def give_back(self) -> None:
         """Let other attempts have them."""
-        self._node.devices.give_back(self._allocated)
+        self._node.devices.give_back(self._allocated, self._attempt)
 
 
 def _may_use_gpus(task: Task) -> bool:

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.spec.sections.gpu import GpuDevice
 from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.gpu_watch import DeviceReader
 from workers.supervise.attempt.memory import in_memory_bytes
 from workers.supervise.attempt.packages import Packages
 from workers.supervise.attempt_repository import AttemptRepository
@@ -43,8 +45,12 @@ class NodeContext:
     """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""
+    gpu_models: tuple[GpuDevice, ...] = ()
+    """The models and the memory of this node's GPUs."""
     gpu_failed: Callable[[str], None] = field(default=lambda _reason: None)
     """Called with the reason when JAX cannot use a GPU that a run was given."""
+    gpus: DeviceReader | None = None
+    """Reads the GPUs, with the processes of others; None without any."""
     copies: CopyChannel | None = None
     """Moves checkpoints to and from other machines; None if these have the same folder of checkpoints."""
     sandbox_gpus: SandboxGpus = field(default_factory=lambda: SandboxGpus({}))

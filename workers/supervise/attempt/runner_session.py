@@ -31,6 +31,7 @@ from jobs.messages.events import (
     Warned,
     Yielded,
 )
+from workers.supervise.attempt.gpu_watch import GpuWatch
 from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.attempt.rival_curves import RivalCurveSender
 from workers.supervise.attempt.stop_request import StopRequest
@@ -68,6 +69,7 @@ class RunnerSession:
         timing: intervals and time limits.
         memory_cap: the most memory that the run may use, in bytes.
         limits: for a task that reads a file from outside; None for other tasks.
+        gpus: watches the run's GPUs.
         end: ends the attempt.
     """
 
@@ -83,6 +85,7 @@ class RunnerSession:
         *,
         memory_cap: int,
         limits: TaskLimits | None,
+        gpus: GpuWatch,
         end: Callable[[AttemptEnd], None],
     ) -> None:
         self._runner = runner
@@ -95,6 +98,7 @@ class RunnerSession:
         self._timing = timing
         self._memory_cap = memory_cap
         self._limits = limits
+        self._gpus = gpus
         self._end = end
         self._stall_detector = StallDetector(timing)
         self._started = asyncio.Event()
@@ -286,8 +290,12 @@ class RunnerSession:
                     return
             cpu = sum(sample.cpu_percent for sample in samples) / len(samples)
             usage = Usage(cpu, max(sample.memory for sample in samples))
-            metric = usage.as_metric(round(time.monotonic() - began, 1))
+            second = round(time.monotonic() - began, 1)
+            points, warnings = await self._gpus.look(second)
+            metric = usage.as_metric(second, points)
             self._recorder.add(metric.model_copy(update={"trial": self._trial}))
+            for warning in warnings:
+                self._recorder.add(warning)
 
     def _violation(self, usage: Usage, peak: int, seconds: float) -> AttemptEnd | None:
         """Return the end for a run that is above one of its limits."""

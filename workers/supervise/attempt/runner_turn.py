@@ -16,6 +16,7 @@ from workers.confinement.start.files import remove_tree
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax
 from workers.supervise.attempt.database_calls import DatabaseCalls
+from workers.supervise.attempt.gpu_watch import GpuWatch
 from workers.supervise.attempt.hand_over import hand_over, hand_over_in_sandbox, withdraw
 from workers.supervise.attempt.held_lease import HeldLease
 from workers.supervise.attempt.memory import memory_cap, row_memory
@@ -87,6 +88,7 @@ class RunnerTurn:
         recorder: EventRecorder,
         validator: EventValidator,
         quotas: QuotaWatch,
+        gpus: GpuWatch,
     ) -> None:
         """Run a task until the attempt has its end."""
         runner = await self._take_runner(key, task)
@@ -116,6 +118,7 @@ class RunnerTurn:
                 self.node.timing,
                 memory_cap=cap,
                 limits=limits,
+                gpus=gpus,
                 end=self.end,
             )
             reusable = await session.serve(start, self.ending)

@@ -161,6 +161,17 @@ class RunnerPool:
         return [runner.pid for runner in (*self._busy, *self._idle)]
 
     @property
+    def busy_pids(self) -> list[int]:
+        """The pids of runners that run a task."""
+        return [runner.pid for runner in self._busy]
+
+    def opened_devices(self) -> set[str]:
+        """Return the GPUs that idle runners and standbys may have opened."""
+        opened = [key.devices for key in self._idle.values()]
+        opened += [standby.key.devices for standby in self.standbys.all]
+        return {device for devices in opened for device in (devices or "").split(",") if device}
+
+    @property
     def free_slots(self) -> int:
         """How many further tasks may run; idle runners are ended to make room."""
         return self.slots - len(self._busy)

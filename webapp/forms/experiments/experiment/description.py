@@ -28,7 +28,8 @@ class Field:
         help: a sentence under the input.
         kind: the input type; the spec's type if empty. Further types: `dataset`, `version` and `column`
             list those in the selected data set, `measure` its task's metrics, `search` earlier
-            searches; `value` and `values` accept numbers, texts or yes/no; `axis` is a mesh axis.
+            searches; `devices` lists the kinds that workers report; `value` and `values` accept numbers,
+            texts or yes/no; `axis` is a mesh axis.
         options: a select's options; the spec's options if empty.
         only: the kinds that have this argument; empty for all.
         of: pointer to the field that selects the kind; by default the template.

@@ -1,6 +1,6 @@
 """The steps for the mesh, precision and resources."""
 
-from webapp.forms.experiments.experiment.description import Field, Group, Option, Section
+from webapp.forms.experiments.experiment.description import Field, Group, Section
 from webapp.forms.experiments.experiment.rows import LAYOUT, OVERRIDES, POLICIES
 
 F = Field
@@ -17,7 +17,8 @@ MESH = Section(
                 F(
                     "/mesh/devices",
                     "Devices",
-                    options=tuple(Option(f'"{d}"', d.upper()) for d in ("cpu", "gpu", "tpu")),
+                    "TPU is offered where a worker reports one.",
+                    kind="devices",
                 ),
                 F(
                     "/mesh/simulate",
@@ -28,6 +29,7 @@ MESH = Section(
                 F("/mesh/preallocate", "Allocate the memory at start", "Of GPUs only."),
             ),
             toggle="/mesh",
+            part="device_names",
             initial={
                 "devices": "cpu",
                 "shape": [2],
@@ -83,6 +85,24 @@ RESOURCES = Section(
                 F("/resources/max_restarts", "Restarts", "After a lost worker or runner."),
                 F("/resources/memory_gib", "Memory cap (GiB)", "A run that exceeds it is stopped."),
             ),
+        ),
+        Group(
+            "Ask for GPUs",
+            (
+                F(
+                    "/resources/gpu/name",
+                    "Model or name",
+                    "Words of the model, such as H200 or RTX 4090, or one device, such as gpu:1. Empty: any.",
+                ),
+                F("/resources/gpu/memory_gb", "Memory of each (GB)", "At least. Empty: any."),
+                F(
+                    "/resources/gpu/count",
+                    "GPUs per trial",
+                    "Each needs a slot. Empty: as many as the mesh has, or one without a mesh.",
+                ),
+            ),
+            toggle="/resources/gpu",
+            part="gpus",
         ),
     ),
     ("/resources",),

@@ -34,6 +34,10 @@ PLACES = {
     "/spec/resources/pool": "pool",
     "/spec/resources/labels": "labels",
     "/spec/resources/slots": "slots",
+    "/spec/resources/gpu": "gpus",
+    "/spec/resources/gpu/name": "gpu_model",
+    "/spec/resources/gpu/memory_gb": "gpu_memory",
+    "/spec/resources/gpu/count": "gpus",
     "/name": "name",
 }
 """The fields of parts of a spec."""
@@ -117,6 +121,22 @@ class ScriptForm(ReadForm):
         help_text="Only workers with all of them run it, such as gpu=h200, site=berlin.",
     )
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
+    gpu_model = forms.CharField(
+        label="Model of the GPUs",
+        required=False,
+        max_length=100,
+        help_text="Words of the model, such as H200, or one device, such as gpu:1. Empty: any.",
+    )
+    gpu_memory = forms.FloatField(
+        label="Memory of each (GB)", required=False, min_value=0, help_text="At least. Empty: any."
+    )
+    gpus = forms.IntegerField(
+        label="GPUs of a run",
+        required=False,
+        min_value=1,
+        max_value=1024,
+        help_text="Each needs a slot. Empty: one of that kind; or without a kind, whatever its slots give.",
+    )
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)
     notes = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)

@@ -39,6 +39,7 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
             "pool": values["pool"].strip(),
             "labels": values["labels"] or None,
             "slots": values["slots"],
+            "gpu": _gpu_spec(values),
         },
     }
     if (data := _data_spec(spec_part(base, "data"), values["dataset"])) is not None:
@@ -46,6 +47,16 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
     if space:
         spec["search"] = _search_spec(spec_part(base, "search"), values, space)
     return spec
+
+
+def _gpu_spec(values: Mapping[str, Any]) -> Json | None:
+    """Return the GPUs that the form asks for; None if all fields are empty."""
+    fields = {
+        "name": values["gpu_model"].strip() or None,
+        "memory_gb": values["gpu_memory"],
+        "count": values["gpus"],
+    }
+    return {name: value for name, value in fields.items() if value is not None} or None
 
 
 def spec_part(spec: Json, name: str) -> Json:
@@ -125,6 +136,12 @@ def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     labels = spec_part(spec_part(spec, "resources"), "labels")
     yield "labels", labels_text({str(key): str(value) for key, value in labels.items()})
     yield "slots", spec_part(spec, "resources").get("slots", 1)
+    gpu = spec_part(spec, "resources").get("gpu")
+    # An empty one asks for any GPU.
+    fields = {"count": 1} if gpu == {} else spec_part({"gpu": gpu}, "gpu")
+    yield "gpu_model", fields.get("name", "")
+    yield "gpu_memory", fields.get("memory_gb")
+    yield "gpus", fields.get("count")
 
 
 def is_script(spec: Any) -> bool:

@@ -249,6 +249,7 @@ export class Fields {
       toggle.checked = this.has(toggle.dataset.toggle);
     for (const part of findAll(this.form, "[data-within]", HTMLElement)) part.hidden = !this.has(part.dataset.within);
     this.showArguments();
+    this.showDeviceNames();
     this.hideUnused();
     this.showSplit();
     this.showSplitRoles();
@@ -262,6 +263,13 @@ export class Fields {
   /** @param {string | undefined} pointer */
   has(pointer = "") {
     return (this.sheet.get(pointer) ?? null) !== null;
+  }
+
+  /** Show the names of devices where the mesh has its devices by name. */
+  showDeviceNames() {
+    const part = find(this.form, "[data-device-names]", HTMLElement);
+    part.hidden = !Array.isArray(this.sheet.get("/mesh/devices"));
+    if (part.hidden) find(part, "input", HTMLInputElement).value = "";
   }
 
   /** Show the arguments of the chosen template, optimizer, schedule …, with its own defaults. */

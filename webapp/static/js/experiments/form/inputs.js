@@ -88,6 +88,7 @@ const READ = {
   values,
   scale: scalar,
   labels,
+  device_names: readNames,
 };
 
 /**
@@ -123,7 +124,10 @@ export function show(input, value) {
   if (kind === "set") mark(input, shown);
   else if (kind === "metrics") mark(input, value);
   else if (kind === "switch" && input instanceof HTMLInputElement) input.checked = shown === true;
-  else if (input instanceof HTMLSelectElement) choose(input, shown);
+  else if (input instanceof HTMLSelectElement)
+    // Devices by name: an input beside it shows the names.
+    choose(input, kind === "devices" && Array.isArray(shown) ? [] : shown);
+  else if (isField(input) && kind === "device_names") input.value = Array.isArray(value) ? commas(value, false) : "";
   else if (isField(input) && kind === "labels") input.value = labelsText(value);
   else if (isField(input))
     input.value = kind === "list" || kind === "values" ? commas(value, kind === "values") : text(value);

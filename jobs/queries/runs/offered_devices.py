@@ -1,0 +1,52 @@
+"""Lists the devices that live workers report, for forms."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from jobs.models import Worker
+from jobs.spec.checks.devices import has_tpu
+from jobs.spec.checks.gpus import GB
+from jobs.spec.sections.gpu import GpuDevice, gpu_devices
+
+MOST_LISTED = 8
+"""More workers, or more models of GPU, are counted only."""
+
+
+class OfferedDevices(NamedTuple):
+    """The devices of live workers.
+
+    Attributes:
+        has_tpu: whether some worker reports a TPU.
+        names: the GPUs of each worker, such as `box: gpu:0 NVIDIA H200 (151 GB)`.
+        models: the models of GPU with their number, such as `2 × NVIDIA H200 (151 GB)`.
+    """
+
+    has_tpu: bool
+    names: tuple[str, ...]
+    models: tuple[str, ...]
+
+
+def offered_devices() -> OfferedDevices:
+    """Return the devices of all live workers that take work."""
+    workers = [worker for worker in Worker.objects.live().order_by("name") if not worker.refusal]
+    gpus = {worker.name: gpu_devices(worker.devices) for worker in workers}
+    models = Counter(_model(gpu) for found in gpus.values() for gpu in found)
+    return OfferedDevices(
+        has_tpu=any(has_tpu(worker.device_names) for worker in workers),
+        names=_cut([f"{name}: {_listed(found)}" for name, found in gpus.items() if found], "workers"),
+        models=_cut([f"{count} × {model}" for model, count in models.most_common()], "models"),
+    )
+
+
+def _model(gpu: GpuDevice) -> str:
+    memory = f" ({gpu.memory_bytes / GB:.0f} GB)" if gpu.memory_bytes else ""
+    return f"{gpu.model or 'unknown'}{memory}"
+
+
+def _listed(gpus: tuple[GpuDevice, ...]) -> str:
+    return ", ".join(f"{gpu.name} {_model(gpu)}" for gpu in gpus)
+
+
+def _cut(rows: list[str], noun: str) -> tuple[str, ...]:
+    more = len(rows) - MOST_LISTED
+    return (*rows[:MOST_LISTED], *([f"and {more} more {noun}"] if more > 0 else ()))
