@@ -175,6 +175,17 @@ class Membership:
 
     slots, lease_seconds, no_room, refusal = 2, 15.0, None, None
     seconds_unconfirmed = 1.0
+    devices: tuple[dict[str, Any], ...] = (
+        {
+            "name": "gpu:1",
+            "memory_bytes": 24_000_000_000,
+            "memory_used": 22_000_000_000,
+            "others_bytes": 2_100,
+            "load": 0.5,
+            "temperature": 61.0,
+            "power_watts": 300.5,
+        },
+    )
 
     def __init__(self) -> None:
         self.attempts = self.consumer = self
@@ -202,6 +213,7 @@ async def test_a_worker_is_ready_once_it_is_registered_and_confirmed() -> None:
     text = (await ask(node, "/metrics"))[1]
     assert "trainyard_worker_attempts 1.0" in text
     assert "trainyard_worker_event_lag_seconds 4.0" in text
+    assert 'trainyard_worker_gpu_memory_others_bytes{gpu="gpu:1"} 2100.0' in text
     assert "trainyard_worker_attempts_started_total 3.0" in text
     for name, value, missing in (
         ("seconds_unconfirmed", 16.0, "database"),

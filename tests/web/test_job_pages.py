@@ -88,12 +88,17 @@ def test_an_error_page_links_to_the_page_before(people: People) -> None:
 
 
 def test_the_system_tab_names_its_charts_in_words(people: People, search: Job, browser: Client) -> None:
-    for name in ("system/cpu_percent", "system/data_wait_percent", "system/other"):
+    of_gpus = ("system/gpu1_memory_gib", "system/gpu0.1_load_percent", "system/gpu1_temperature_celsius")
+    for name in ("system/cpu_percent", "system/data_wait_percent", "system/other", *of_gpus):
         MetricSeries.objects.create(job=search, attempt=1, name=name, x="second", count=0)
     text = text_of(browser.get(f"/jobs/{search.pk}", {"tab": "system"}))
     assert "CPU runner and its children; 100 % is one core; by seconds since the start" in text
     assert "Waiting for data percent of the time of an epoch's steps" in text
+    assert "Memory of GPU 1 GiB in use, by anyone; by seconds since the start" in text
+    assert "Load of GPU 0.1 percent" in text
+    assert "Temperature of GPU 1 degrees Celsius" in text
     assert "system/cpu_percent" not in text
+    assert "system/gpu1" not in text
     assert "system/other" in text
 
 

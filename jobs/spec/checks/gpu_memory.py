@@ -141,7 +141,7 @@ def describe_process(process: Mapping[str, Any]) -> str:
     if not process.get("pid"):
         return "processes that this worker cannot see"
     if not program:
-        return "a process outside of this worker's container"
+        return "a process that this worker cannot see"
     if process.get("same_user"):
         return f"another {program} of this worker's user"
     return f"another user's {program}"

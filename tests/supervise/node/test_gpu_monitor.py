@@ -101,6 +101,10 @@ def test_a_process_is_known_since_it_was_first_seen(
     process = box.put(0, stranger, GIB)
     since = first(gpus)["others"][0]["since"]
     assert first(gpus)["others"][0]["since"] == since
+    box.gpus[0].faults["ComputeRunningProcesses"] = NO_PERMISSION
+    assert first(gpus)["others"] != [], "memory of processes that are not listed for a moment"
+    box.gpus[0].faults.clear()
+    assert first(gpus)["others"][0]["since"] == since
     box.gpus[0].processes.remove(process)
     assert first(gpus)["others"] == []
     box.gpus[0].processes.append(process)
@@ -117,6 +121,17 @@ def test_processes_of_this_worker_are_not_those_of_others(
     state = first(gpus)
     assert (state["others"], held_bytes(state)) == ([], 0)
     assert (state["runs_bytes"], state["attempts"]) == (5 * GIB, [7])
+
+
+def test_an_own_process_that_is_ending_is_not_taken_for_that_of_others(
+    box: GpuBox, open_monitor: Callable[[], GpuMonitor], stranger: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.put(0, stranger, 5 * GIB)  # a child of this process, which is the worker
+    gpus = open_monitor()
+    assert first(gpus)["others"] == []
+    monkeypatch.setattr(identities, "line_of", lambda _pid: [])
+    assert first(gpus)["others"] == []
+    assert held_bytes(first(gpus)) == 0
 
 
 def test_memory_that_no_listed_process_explains_is_held_by_processes_that_cannot_be_seen(

@@ -6,7 +6,6 @@ Command lines are never read: they may contain secrets.
 import functools
 import os
 import pwd
-from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,11 +67,6 @@ def sees_all_processes() -> bool:
         return Path("/proc/self/ns/pid").stat().st_ino == FIRST_NAMESPACE
     except OSError:
         return False
-
-
-def is_of(pid: int, roots: Collection[int]) -> bool:
-    """Return whether a process or one of its ancestors is among `roots`."""
-    return not set(roots).isdisjoint(line_of(pid))
 
 
 def printable(text: str) -> str:

@@ -80,6 +80,8 @@ class GpuMonitor:
     _is_refreshed: bool = False
     _first_seen: dict[_Key, float] = field(default_factory=dict)
     _hidden: dict[str, int] = field(default_factory=dict)
+    _own: set[int] = field(default_factory=set)
+    """This worker's own processes at the last reading."""
 
     async def refresh(self, max_age: float = 0.0) -> None:
         """Read the GPUs in a thread, unless they were read just now. Return also if the driver hangs."""
@@ -148,12 +150,13 @@ class GpuMonitor:
         return faults
 
     def _read(self, use: GpuUse) -> None:
-        seen = set[_Key]()
-        self._states = [self._state(gpu, use, seen) for gpu in self.gpus]
+        seen, found = set[_Key](), set[int]()
+        self._states = [self._state(gpu, use, seen, found) for gpu in self.gpus]
+        self._own = found
         self._first_seen = {key: at for key, at in self._first_seen.items() if key in seen}
         self._read_at = time.monotonic()
 
-    def _state(self, gpu: Gpu, use: GpuUse, seen: set[_Key]) -> dict[str, Any]:
+    def _state(self, gpu: Gpu, use: GpuUse, seen: set[_Key], found: set[int]) -> dict[str, Any]:
         self._asked = gpu.name
         figures = {**self.nvml.figures(gpu), **self.nvml.sensors(gpu)}
         state = {"name": gpu.name, "kind": gpu.model, "uuid": gpu.uuid, **figures}
@@ -164,7 +167,7 @@ class GpuMonitor:
                 {"name": part.name, "kind": part.model, "uuid": part.uuid, **self.nvml.figures(part)}
                 for part in parts
             ]
-        shares = self._divide(gpu, use, figures, seen)
+        shares = self._divide(gpu, use, figures, seen, found)
         if shares.others is not None:
             state["others"] = shares.others[:LISTED]
         if shares.others_bytes:
@@ -175,13 +178,20 @@ class GpuMonitor:
             state["attempts"] = sorted(attempts)
         return state
 
-    def _divide(self, gpu: Gpu, use: GpuUse, figures: Mapping[str, Any], seen: set[_Key]) -> _Shares:
+    def _divide(
+        self, gpu: Gpu, use: GpuUse, figures: Mapping[str, Any], seen: set[_Key], found: set[int]
+    ) -> _Shares:
         listed, sees_all = self.nvml.processes(gpu), identities.sees_all_processes()
         shares, own = _Shares(None if listed is None else []), list[int | None]()
         is_open = gpu.cuda_id in use.opened
+        if listed is None:
+            # They are not new when the driver lists them again.
+            seen.update(key for key in self._first_seen if key[0] == gpu.cuda_id)
         for process in listed or ():
             line = identities.line_of(process.pid)
-            if not use.own.isdisjoint(line) or os.getpid() in line:
+            # One that is ending may have lost its parent, or be gone before the driver notices.
+            if process.pid in self._own or not (use.own | {os.getpid()}).isdisjoint(line):
+                found.add(process.pid)
                 own.append(process.memory_bytes)
                 shares.runs_bytes += 0 if use.busy.isdisjoint(line) else process.memory_bytes or 0
             # In a container, the driver may number this worker's own processes as the host does.
