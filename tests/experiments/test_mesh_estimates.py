@@ -1,14 +1,17 @@
 """Estimates for meshes over REST and on pages: requested once, seen by members, used by plans."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from jobs.actions.runs import attempt_end, schedule
+from jobs.actions.runs.tasks import task_for
 from jobs.kinds.mesh_estimate.payload import MeshEstimateResult, MeshEstimateTask
 from jobs.messages import events as contract
+from jobs.messages.task import DatasetFile
 from jobs.models import Attempt, Job, Project
 from jobs.queries.experiments import mesh_estimates, plan
 from jobs.spec.plan.compiled_step import Collective, CompiledStep, LargestBatch
@@ -18,6 +21,7 @@ from tests.jobs.yard import PretendWorker
 from tests.markup import one_line, text_of
 from tests.present import present
 from tests.world import World
+from workers.runner.environment import Environment
 
 PLACE = "/api/v1/experiments/mesh-estimates"
 PART = "/p/yard/mesh-estimate"
@@ -135,16 +139,14 @@ def test_what_does_not_change_the_step_is_not_estimated_again(world: World, mesh
 
 
 def test_the_runner_gets_simulated_devices_whatever_the_mesh_asks_for(
-    world: World, meshed: dict[str, Any]
+    world: World, meshed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pathlib import Path
-
-    from jobs.actions.runs.tasks import task_for
-    from workers.runner.environment import Environment
-
+    _, row, profile = parts_of(world)
+    file = DatasetFile(path="table", digest=row.digest, profile=profile.model_dump(mode="json"))
+    monkeypatch.setattr("jobs.kinds.mesh_estimate.actions.dataset_of", lambda job: file)
     ask(world.client(world.owner), meshed, device_gib=1)
     _, attempt = claimed()
-    task = task_for(attempt.pk, folder=Path("/tmp/none"), threads=1)
+    task = task_for(attempt.pk, folder=Path("none"), threads=1)
     assert isinstance(task, MeshEstimateTask) and task.device_bytes == GIB
     environment = Environment.for_task(MeshEstimateTask.model_validate_json(task.model_dump_json()))
     assert (environment.platform, environment.simulated_devices) == ("cpu", 4)

@@ -1,25 +1,24 @@
 """Reads estimates for meshes: a runner builds a model without values and compiles its training step."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jobs.answers.experiments.mesh_estimates import EstimateProgressOut, MeshEstimateOut
-from jobs.errors import BadInput, NotFound
+from jobs.errors import NotFound
 from jobs.kinds.mesh_estimate.payload import MeshEstimatePayload, MeshEstimateResult
-from jobs.kinds.mesh_estimate.rows import any_estimate, estimates_of
-from jobs.models import DatasetVersion, Job, Project, User
+from jobs.kinds.mesh_estimate.rows import any_estimate, estimates_of, estimates_of_model
+from jobs.models import DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.code import dry_builds
-from jobs.queries.data import datasets
 from jobs.queries.data.causes import cause_of
-from jobs.queries.experiments import model_states, plan
+from jobs.queries.experiments import model_states
 from jobs.queries.runs import progress
-from jobs.spec.checks.dry_build import Output
+from jobs.spec.checks.dry_build import BuiltModel, Output
 from jobs.spec.data.encoding import encoded
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.largest import largest, with_values
-from jobs.spec.problems import Problem
+from jobs.spec.plan.model_fields import KnownState
 from jobs.spec.sections.after import AfterSpec
 from jobs.spec.sections.code_model import CodeModel
 from jobs.spec.sections.mesh import MeshSpec
@@ -28,11 +27,12 @@ from jobs.states import FINAL, WAITING, JobState
 
 NONE = "none"
 """The state if no estimate was requested."""
-MAX_DEVICES = 64
-"""The most CPU devices that are simulated."""
-SECTIONS = ("/spec/data", "/spec/model", "/spec/fit", "/spec/precision", "/spec/mesh/layout", "/spec/version")
-"""The parts of a spec on which an estimate depends. Its devices are simulated, whatever the mesh asks for."""
 LIBRARIES = ("keras", "jax", "jaxlib")
+SEARCHED = (
+    "The variables are those of the model without the search: searched values may give others, and a worker "
+    "checks the layout of each trial."
+)
+WITH_DEFAULTS = "The variables are those of the model with the defaults of its code's hyperparameters."
 ONE_DEVICE = MeshSpec(shape=(1,), axis_names=("data",), simulate=1)
 
 
@@ -56,51 +56,6 @@ class EstimateRequest(NamedTuple):
         """Return the project's estimates of the same, newest first."""
         same = Job.objects.filter(estimates_of(self.payload.key), project=self.project)
         return same.order_by("-pk")
-
-
-def read_request(
-    project: Project, body: Any, *, by: User, compiles: bool = True, device_bytes: int | None = None
-) -> EstimateRequest:
-    """Return the estimate for a JSON body as a spec.
-
-    Args:
-        project: in which the job runs.
-        body: the spec as parsed JSON. Of a search, the largest model is estimated, as far as it is known.
-        by: the acting user.
-        compiles: whether the training step is compiled.
-        device_bytes: the memory of one device, to find the largest batch.
-
-    Raises:
-        BadInput: the spec has problems that concern the estimate, or its model has no training step.
-    """
-    checked = plan.validate_spec(project, body, by=by, with_plan=False)
-    found = [problem for problem in checked.problems if problem.pointer.startswith(SECTIONS)]
-    if checked.spec is None or found:
-        # A spec that cannot be read may have problems in any section.
-        invalid = found or checked.problems
-        raise BadInput(invalid[0].message, invalid)
-    spec = checked.spec
-    _require_step(spec)
-    data = spec.required_data
-    row = datasets.find_version(project, data.dataset, data.dataset_version)
-    profile = row.profile if row is not None else None
-    if row is None or profile is None:
-        message = f"{data.dataset} has no version that is ready"
-        raise BadInput(message, [Problem("/spec/data/dataset", message)])
-    return request_of(project, spec, row, profile, compiles=compiles, device_bytes=device_bytes)
-
-
-def _require_step(spec: ExperimentSpec) -> None:
-    info = spec.model.info
-    if info.trains_itself or not info.by_gradient:
-        message = f"{info.label} has no training step of Keras, so there is nothing to estimate"
-        raise BadInput(message, [Problem("/spec/model", message)])
-    if spec.mesh is not None and spec.mesh.size() > MAX_DEVICES:
-        message = (
-            f"shape {list(spec.mesh.shape)} has {spec.mesh.size()} devices; an estimate simulates at most "
-            f"{MAX_DEVICES}"
-        )
-        raise BadInput(message, [Problem("/spec/mesh/shape", message)])
 
 
 def request_of(
@@ -167,6 +122,35 @@ def _library_versions() -> list[str]:
         except PackageNotFoundError:
             versions.append("")
     return versions
+
+
+def known_state(
+    project: Project,
+    spec: ExperimentSpec,
+    version: DatasetVersion | None,
+    built: BuiltModel | None,
+) -> KnownState | None:
+    """Return the variables of a spec's model as a worker has built it, or None if none has.
+
+    Args:
+        project: the experiment's project.
+        spec: the experiment.
+        version: its data.
+        built: the model that its own code builds with the defaults of all hyperparameters, if it is known.
+    """
+    profile = version.profile if version is not None else None
+    if version is None or profile is None or model_states.has_formulas(spec, profile):
+        return None
+    searched = SEARCHED if spec.search is not None else ""
+    rows = Job.objects.filter(
+        estimates_of_model(model_states.model_key(spec, version, profile)), project=project
+    )
+    job = rows.filter(state=JobState.COMPLETED).order_by("-pk").first()
+    if job is not None:
+        return KnownState(MeshEstimateResult.model_validate(job.results_json).state, searched)
+    if built is None or built.state is None or not model_states.has_defaults(spec, built.space):
+        return None
+    return KnownState(built.state, searched or (WITH_DEFAULTS if built.space else ""))
 
 
 def estimate_out(request: EstimateRequest) -> MeshEstimateOut:

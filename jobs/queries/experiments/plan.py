@@ -11,7 +11,7 @@ from jobs.kinds import planned_steps
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User, Worker
 from jobs.queries.code import code_checks, dry_builds, script_checks
 from jobs.queries.data import datasets
-from jobs.queries.experiments import base_versions, duration_history, model_states, warm_start
+from jobs.queries.experiments import base_versions, duration_history, mesh_estimates, warm_start
 from jobs.queries.runs.devices import fitting_workers, why_none_fits, workers_with_labels
 from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.checks import (
@@ -135,7 +135,7 @@ def _check_settings(
         spec_problems += data_checks.problems(spec, profile)
     if base is not None:
         spec_problems += fine_tuning_checks.problems(spec, profile, base)
-    known = model_states.known_state(project, spec, version, built)
+    known = mesh_estimates.known_state(project, spec, version, built)
     if known is not None:
         spec_problems += layout_problems(spec, known)
     return _Checked(spec, spec_problems, built, known)

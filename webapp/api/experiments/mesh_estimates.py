@@ -9,6 +9,7 @@ from jobs.access import Action
 from jobs.actions.experiments import mesh_estimates as actions
 from jobs.answers.experiments.experiments import Spec
 from jobs.answers.experiments.mesh_estimates import MeshEstimateOut
+from jobs.queries.experiments import estimate_requests
 from jobs.queries.experiments import mesh_estimates as queries
 from jobs.spec.data.file_limits import GIB
 from webapp.api.auth import actor
@@ -45,7 +46,7 @@ def request_mesh_estimate(request: HttpRequest, body: MeshEstimateIn) -> Status[
     user = actor(request)
     project = access.get_project(user, body.project, Action.WRITE)
     size = None if body.device_gib is None else round(body.device_gib * GIB)
-    estimate = queries.read_request(
+    estimate = estimate_requests.read_request(
         project, body.spec, by=user, compiles=body.compile_step, device_bytes=size
     )
     actions.request_estimate(estimate, by=user, again=body.again)

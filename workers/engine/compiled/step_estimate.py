@@ -10,6 +10,7 @@ from jobs.spec.plan.compiled_step import CompiledStep
 from jobs.spec.plan.model_state import ModelState
 from jobs.spec.sections.fit import FitSpec
 from jobs.spec.sections.mesh import MeshSpec
+from workers.engine.compiled.cache import bypass_jax_cache
 from workers.engine.compiled.collectives import collectives_in
 from workers.engine.models.abstract_build import AbstractBuild, described
 
@@ -45,7 +46,7 @@ def compile_step(
     began = time.perf_counter()
     step = jax.jit(model.train_step, donate_argnums=0, out_shardings=(None, shardings))
     # A stored program may come without its text and its plan of the memory.
-    with jax.enable_compilation_cache(False):
+    with bypass_jax_cache():
         program = step.lower(arguments, batch).compile()
     seconds = time.perf_counter() - began
     memory, (collectives, has_loops) = program.memory_analysis(), collectives_in(program.as_text())

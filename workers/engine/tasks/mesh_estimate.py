@@ -1,5 +1,9 @@
 """Runs the task that estimates a training on a mesh: variables, memory, collectives, the largest batch."""
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,9 @@ from workers.engine.report import Report
 LIBRARIES = ("keras", "jax", "jaxlib")
 COMPILATIONS_FOR_LARGEST = 3
 """Two for a straight line over the batch, one that confirms the result."""
+INTERVAL = 30.0
+MOST_SECONDS = 1800.0
+"""After this time a program that still compiles counts as stalled, as the watchdog decides."""
 NO_STEP = (
     "the code compiles its model in its own fit, so its training step is not known before: temporaries and "
     "collectives are not estimated"
@@ -103,11 +110,41 @@ class _Estimate:
         use_mesh(self._mesh, self._state.listed(), rows)
         self._report.log(f"compiling a step with {rows:,} rows for {self._mesh.size()} devices")
         self._report.phase("compiling")
-        step = compile_step(self._build, self._state, self._spec.fit, self._mesh, rows)
+        with repeated(self._report_compiling):
+            step = compile_step(self._build, self._state, self._spec.fit, self._mesh, rows)
         self._done += 1
+        self._report_done()
+        return step
+
+    def _report_compiling(self) -> None:
+        self._report_done()
+        self._report.phase("compiling")
+
+    def _report_done(self) -> None:
         total = 1 if self._device_bytes is None else COMPILATIONS_FOR_LARGEST
         self._report.progress(self._done, max(total, self._done), "compilations")
-        return step
+
+
+@contextmanager
+def repeated(report: Callable[[], None]) -> Iterator[None]:
+    """Call `report` again and again while a program compiles, for the watchdog, up to `MOST_SECONDS`.
+
+    The compiler may need more time than the watchdog allows for a phase, and reports nothing itself.
+    """
+    ended = threading.Event()
+
+    def repeat() -> None:
+        until = time.monotonic() + MOST_SECONDS
+        while not ended.wait(INTERVAL) and time.monotonic() < until:
+            report()
+
+    thread = threading.Thread(target=repeat, name="compiling", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _mesh_of(task: MeshEstimateTask) -> MeshSpec:

@@ -12,6 +12,7 @@ from jobs.access import Action
 from jobs.actions.experiments import mesh_estimates as actions
 from jobs.answers.experiments.mesh_estimates import MeshEstimateOut
 from jobs.errors import BadInput
+from jobs.queries.experiments import estimate_requests
 from jobs.queries.experiments import mesh_estimates as queries
 from jobs.spec.data.file_limits import GIB
 from jobs.spec.plan.compiled_step import CompiledStep
@@ -68,7 +69,7 @@ def mesh_estimate(request: Request, project: str) -> HttpResponse:
         # Pages insert the part whatever it contains, so a refusal is shown in it.
         size = _read_gib(gib)
         body = read_json(request.POST.get("spec", "").encode())
-        wanted = queries.read_request(home, body, by=request.user, device_bytes=size)
+        wanted = estimate_requests.read_request(home, body, by=request.user, device_bytes=size)
         actions.request_estimate(wanted, by=request.user, again=request.POST.get("again") == "1")
         section = _section(project, queries.estimate_out(wanted), gib, wanted.payload.device_bytes)
     except (BadInput, Malformed) as error:
