@@ -152,6 +152,23 @@ def test_the_runner_gets_simulated_devices_whatever_the_mesh_asks_for(
     assert (environment.platform, environment.simulated_devices) == ("cpu", 4)
 
 
+def test_the_memory_of_the_smallest_device_that_workers_report_is_taken(
+    world: World, meshed: dict[str, Any]
+) -> None:
+    row = PretendWorker().row
+    row.devices = [
+        {"name": f"gpu:{i}", "kind": "L4", "memory_bytes": size * GIB} for i, size in ((0, 24), (1, 8))
+    ]
+    row.save(update_fields=["devices"])
+    client = world.client(world.owner)
+    named = {**meshed, "mesh": {**MESH, "shape": [1, 1], "devices": ["gpu:0"]}}
+    on_cpu = {**meshed, "mesh": {**MESH, "devices": "cpu"}}
+    for body in (meshed, named, on_cpu):
+        assert ask(client, body).status_code == 202
+    assert [mesh_estimates.device_bytes_of(job) for job in jobs()] == [8 * GIB, 24 * GIB, None]
+    assert ask(client, meshed, device_gib=8).json()["job"] == jobs()[0].pk
+
+
 def test_the_largest_model_of_a_search_is_estimated(world: World, searching: dict[str, Any]) -> None:
     ask(world.client(world.owner), {**searching, "mesh": MESH})
     (job,) = jobs()

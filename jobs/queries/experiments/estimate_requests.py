@@ -3,11 +3,12 @@
 from typing import Any
 
 from jobs.errors import BadInput
-from jobs.models import Project, User
+from jobs.models import Project, User, Worker
 from jobs.queries.data import datasets
 from jobs.queries.experiments import plan
 from jobs.queries.experiments.mesh_estimates import EstimateRequest, request_of
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.labels import has_labels
 from jobs.spec.problems import Problem
 
 MAX_DEVICES = 64
@@ -26,7 +27,8 @@ def read_request(
         body: the spec as parsed JSON. Of a search, the largest model is estimated, as far as it is known.
         by: the acting user.
         compiles: whether the training step is compiled.
-        device_bytes: the memory of one device, to find the largest batch.
+        device_bytes: the memory of one device, to find the largest batch; None for that of the smallest
+            device that the mesh may have, if live workers report it.
 
     Raises:
         BadInput: the spec has problems that concern the estimate, or its model has no training step.
@@ -45,7 +47,28 @@ def read_request(
     if row is None or profile is None:
         message = f"{data.dataset} has no version that is ready"
         raise BadInput(message, [Problem("/spec/data/dataset", message)])
-    return request_of(project, spec, row, profile, compiles=compiles, device_bytes=device_bytes)
+    size = device_bytes or _memory_of_devices(spec)
+    return request_of(project, spec, row, profile, compiles=compiles, device_bytes=size)
+
+
+def _memory_of_devices(spec: ExperimentSpec) -> int | None:
+    """Return the memory of the smallest device that a mesh may have; None if no worker reports one.
+
+    Devices of a CPU share the memory of their machine.
+    """
+    mesh = spec.mesh
+    if mesh is None or mesh.kind == "cpu":
+        return None
+    sizes = [
+        int(device["memory_bytes"])
+        for worker in Worker.objects.live(spec.resources.pool)
+        if has_labels(worker.labels, spec.resources.labels or {})
+        for device in worker.devices
+        if device.get("memory_bytes")
+        and (device["name"] in mesh.names or not mesh.names)
+        and device["name"].startswith(f"{mesh.kind}:")
+    ]
+    return min(sizes, default=None)
 
 
 def _require_step(spec: ExperimentSpec) -> None:
