@@ -156,9 +156,8 @@ def test_the_memory_of_the_smallest_device_that_workers_report_is_taken(
     world: World, meshed: dict[str, Any]
 ) -> None:
     row = PretendWorker().row
-    row.devices = [
-        {"name": f"gpu:{i}", "kind": "L4", "memory_bytes": size * GIB} for i, size in ((0, 24), (1, 8))
-    ]
+    sizes = {"gpu:0": 24 * GIB, "gpu:1": 8 * GIB}
+    row.devices = [{"name": name, "kind": "L4", "memory_bytes": size} for name, size in sizes.items()]
     row.save(update_fields=["devices"])
     client = world.client(world.owner)
     named = {**meshed, "mesh": {**MESH, "shape": [1, 1], "devices": ["gpu:0"]}}

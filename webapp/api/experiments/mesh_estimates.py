@@ -30,7 +30,11 @@ class MeshEstimateIn(In):
         description="False: only list the variables, which takes seconds instead of minutes.",
     )
     device_gib: float | None = Field(
-        None, gt=0, le=10_000, description="The memory of one device; finds the largest batch that fits."
+        None,
+        gt=0,
+        le=10_000,
+        description="The memory of one device, for the largest batch that fits; null: that of the smallest "
+        "GPU or TPU of the mesh that a live worker reports.",
     )
     again: bool = Field(False, description="Whether to repeat an estimate that has failed.")
 
