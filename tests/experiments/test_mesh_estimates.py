@@ -9,7 +9,7 @@ from django.test import Client
 
 from jobs.actions.runs import attempt_end, schedule
 from jobs.actions.runs.tasks import task_for
-from jobs.kinds.mesh_estimate.payload import MeshEstimateResult, MeshEstimateTask
+from jobs.kinds.mesh_estimate.payload import MeshEstimatePayload, MeshEstimateResult, MeshEstimateTask
 from jobs.messages import events as contract
 from jobs.messages.task import DatasetFile
 from jobs.models import Attempt, Job, Project
@@ -171,8 +171,8 @@ def test_the_memory_of_the_smallest_device_that_workers_report_is_taken(
 def test_the_largest_model_of_a_search_is_estimated(world: World, searching: dict[str, Any]) -> None:
     ask(world.client(world.owner), {**searching, "mesh": MESH})
     (job,) = jobs()
-    spec = mesh_estimates.EstimateRequest(world.project, job.payload).payload.spec  # type: ignore[arg-type]
-    assert (spec.search, spec.model.args["units"]) == (None, 64)  # type: ignore[union-attr]
+    spec = job.payload_as(MeshEstimatePayload).spec
+    assert spec.search is None and spec.to_json()["model"]["args"]["units"] == 64
 
 
 def test_a_failed_estimate_is_repeated_on_request_only(world: World, meshed: dict[str, Any]) -> None:
@@ -306,6 +306,16 @@ def test_the_part_of_a_page_follows_the_job_and_shows_what_was_found(
         "The largest batch that fits has 4 096 rows", "built with values.",
     ):  # fmt: skip
         assert words in text.replace("\u202f", " "), (words, text)
+
+
+def test_the_page_of_the_job_shows_what_was_found(world: World, meshed: dict[str, Any]) -> None:
+    client = world.client(world.owner)
+    job = ask(client, meshed, device_gib=1).json()["job"]
+    assert "not known yet" in text_of(client.get(f"/jobs/{job}"))
+    finish()
+    text = text_of(client.get(f"/jobs/{job}")).replace("\u202f", " ")
+    assert "3, with 2 080 trainable parameters" in text
+    assert "4 simulated CPU devices" in text and "2 all-reduce of 9.0 kB" in text
 
 
 @pytest.mark.parametrize(

@@ -9,4 +9,6 @@ MESH_ESTIMATE = Facts(
     task=MeshEstimateTask,
     engine="workers.engine.tasks.mesh_estimate.run",
     listed=False,
+    details="jobs.queries.experiments.mesh_estimates.estimate_of_job",
+    details_template="runs/details/mesh_estimate.html",
 )

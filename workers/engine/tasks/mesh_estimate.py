@@ -97,9 +97,9 @@ class _Estimate:
         if self._device_bytes is None:
             return None
         second = self._compiled(2 * step.batch_size)
-        points = (Point(made.batch_size, made.total) for made in (step, second))
         return largest_batch(
-            *points,
+            Point(step.batch_size, step.total),
+            Point(second.batch_size, second.total),
             device_bytes=self._device_bytes,
             shards=self._mesh.batch_shards(),
             most=self._rows,
