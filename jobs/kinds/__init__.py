@@ -18,6 +18,7 @@ from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.gate.facts import GATE
 from jobs.kinds.install.facts import INSTALL
+from jobs.kinds.mesh_estimate.facts import MESH_ESTIMATE
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.register.facts import REGISTER
@@ -41,6 +42,7 @@ KINDS: dict[str, Facts] = {
         PROFILE,
         SPLIT_OVERVIEW,
         DRY_BUILD,
+        MESH_ESTIMATE,
         INSTALL,
         CODE_DATA,
     )

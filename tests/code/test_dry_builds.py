@@ -212,6 +212,8 @@ def test_results_of_earlier_rules_are_found_for_their_jobs_and_built_again_for_n
     version = DatasetVersion.objects.get()
     request = dry_builds.dry_build_request(present(job.project), spec, version, present(version.profile))
     assert request.payload.key == job.payload_json["key"]
-    Job.objects.filter(pk=job.pk).update(payload_json={**job.payload_json, "key": request.earlier_key})
-    assert dry_builds.build_result(request) is None
+    for key in request.earlier_keys:
+        Job.objects.filter(pk=job.pk).update(payload_json={**job.payload_json, "key": key})
+        assert dry_builds.build_result(request) is None
+        assert dry_builds.built_before(request) is not None
     assert ask(api, code).json()["state"] == "queued"

@@ -124,6 +124,7 @@ GET /p/<slug:project>/
 GET /p/<slug:project>/settings
 GET /p/<slug:project>/experiments
 GET /p/<slug:project>/experiments/<int:id>
+GET /p/<slug:project>/mesh-estimate
 GET /jobs/<int:job_id>/trials/<int:number>
 GET /jobs/<int:job_id>
 GET /models/<slug:name>
@@ -159,6 +160,7 @@ POST /api/v1/jobs/<int:job_id>/ensemble
 POST /api/v1/jobs/<int:job_id>/trials
 POST /api/v1/experiments
 POST /api/v1/experiments/find-model
+POST /api/v1/experiments/mesh-estimates
 PATCH /api/v1/experiments/<id>
 POST /api/v1/experiments/<id>/submit
 POST /api/v1/experiments/<id>/clone
@@ -183,6 +185,7 @@ POST /p/<slug:project>/experiments/<int:id>/unarchive
 GET POST /p/<slug:project>/experiments/<int:id>/notes
 GET POST /p/<slug:project>/experiments/new
 GET POST /p/<slug:project>/find-model
+POST /p/<slug:project>/mesh-estimate
 GET /p/<slug:project>/experiments/columns
 GET POST /p/<slug:project>/experiments/<int:id>/edit
 GET POST /jobs/<int:job_id>/trials

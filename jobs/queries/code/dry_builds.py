@@ -3,6 +3,8 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from jobs.answers.code.code import DryBuildOut
@@ -22,8 +24,9 @@ from jobs.spec.sections.code_model import CODE_ENTRIES, OWN_FIT, CodeModel
 from jobs.spec.space.search_space import Space, Values
 from jobs.states import FINAL, WAITING, JobState
 
-EXPLORATION = 3
-"""The version of the rules that find hyperparameters. A dry build of another version is done again."""
+EXPLORATION = 4
+"""The version of the rules that find hyperparameters and variables. Builds of other versions are done again.
+"""
 NONE = "none"
 """The state if no dry build was requested."""
 
@@ -34,12 +37,12 @@ class DryBuildRequest(NamedTuple):
     Attributes:
         project: has the code.
         payload: the model.
-        earlier_key: under which earlier releases have stored their dry builds of the same.
+        earlier_keys: under which earlier releases have stored their dry builds of the same.
     """
 
     project: Project
     payload: DryBuildPayload
-    earlier_key: str = ""
+    earlier_keys: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -160,16 +163,18 @@ def dry_build_request(
     built_for: object = (
         shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
     )
-    key = _digest([model.model_dump(), built_for, EXPLORATION])
+    built = [model.model_dump(), built_for]
+    # The first releases had no version.
+    earlier = [built, *([*built, rules] for rules in range(1, EXPLORATION))]
     payload = DryBuildPayload(
         dataset_version=version.pk,
         model=model,
         shape=shape,
         data=spec.required_data,
         texts=spec.texts,
-        key=key,
+        key=_digest([*built, EXPLORATION]),
     )
-    return DryBuildRequest(project, payload, earlier_key=_digest([model.model_dump(), built_for]))
+    return DryBuildRequest(project, payload, tuple(map(_digest, earlier)))
 
 
 def _digest(value: object) -> str:
@@ -182,9 +187,10 @@ def build_result(request: DryBuildRequest) -> BuiltModel | None:
     return None if row is None else result_of_job(row)
 
 
-def _earlier_result(request: DryBuildRequest) -> BuiltModel | None:
+def built_before(request: DryBuildRequest) -> BuiltModel | None:
     """Return the result of an earlier release, with which jobs of that time have run."""
-    same = Job.objects.filter(dry_builds_of(request.earlier_key), project=request.project)
+    any_key = reduce(or_, map(dry_builds_of, request.earlier_keys))
+    same = Job.objects.filter(any_key, project=request.project)
     row = same.filter(state=JobState.COMPLETED).order_by("-pk").first()
     return None if row is None else result_of_job(row)
 
@@ -203,7 +209,7 @@ def failure_problems(request: DryBuildRequest) -> list[Problem]:
 def built_model(job: Job) -> BuiltModel | None:
     """Return the model that a job's code builds. None for other models, or if it is unknown."""
     request = request_of_job(job)
-    return None if request is None else build_result(request) or _earlier_result(request)
+    return None if request is None else build_result(request) or built_before(request)
 
 
 def why_unsaved(job: Job) -> str:

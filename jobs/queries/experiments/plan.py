@@ -11,7 +11,7 @@ from jobs.kinds import planned_steps
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User, Worker
 from jobs.queries.code import code_checks, dry_builds, script_checks
 from jobs.queries.data import datasets
-from jobs.queries.experiments import base_versions, duration_history, warm_start
+from jobs.queries.experiments import base_versions, duration_history, mesh_estimates, warm_start
 from jobs.queries.runs.devices import fitting_workers, why_none_fits, workers_with_labels
 from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.checks import (
@@ -40,6 +40,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.labels import has_labels
 from jobs.spec.plan import plan as planning
 from jobs.spec.plan.base_version import BaseVersion
+from jobs.spec.plan.model_fields import KnownState, layout_problems
 from jobs.spec.plan.plan import Plan, Situation
 from jobs.spec.problems import MAX_PROBLEMS, Problem, problems
 from jobs.spec.sections.code_model import CodeModel
@@ -97,7 +98,7 @@ def validate_spec(
     base = None
     if source is not None:
         spec, base = base_versions.pin_version(spec, source), base_versions.describe_base(source)
-    spec, of_settings, built = _check_settings(project, spec, version, base)
+    spec, of_settings, built, known = _check_settings(project, spec, version, base)
     # A refused pattern is reported for the spec alone, and with the variables of its model.
     all_problems = list(dict.fromkeys([*of_data, *of_source, *of_settings]))
     now = plan_situation(project, spec, experiment) if with_plan else None
@@ -105,16 +106,19 @@ def validate_spec(
     plan = None
     if now is not None:
         of_code = script_checks.argument_warnings(project, spec)
-        plan = planning.make_plan(spec, profile, now, planned_steps(spec), base, built, code_warnings=of_code)
+        plan = planning.make_plan(
+            spec, profile, now, planned_steps(spec), base, built, code_warnings=of_code, known=known
+        )
     return Validation(spec, _with_prefix(all_problems), plan)
 
 
 class _Checked(NamedTuple):
-    """A spec with its code's whole space, if that is known; its problems; and its code's model."""
+    """A spec with its code's whole space, if that is known; its problems; its code's model and variables."""
 
     spec: ExperimentSpec
     problems: list[Problem]
     built: BuiltModel | None = None
+    known: KnownState | None = None
 
 
 def _check_settings(
@@ -137,7 +141,10 @@ def _check_settings(
         spec_problems += data_checks.problems(spec, profile)
     if base is not None:
         spec_problems += fine_tuning_checks.problems(spec, profile, base)
-    return _Checked(spec, spec_problems, built)
+    known = mesh_estimates.known_state(project, spec, version, built)
+    if known is not None:
+        spec_problems += layout_problems(spec, known)
+    return _Checked(spec, spec_problems, built, known)
 
 
 def _tpu_problems(spec: ExperimentSpec) -> list[Problem]:

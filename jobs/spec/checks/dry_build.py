@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from jobs.spec.base import Frozen
 from jobs.spec.data.profile import DataKind, DataSchema
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.model_state import BuiltVariable, ModelState
 from jobs.spec.problems import Problem, escaped, problems, warning
 from jobs.spec.sections import measures
 from jobs.spec.sections.code_model import COMPILED, FIT, FIT_ARGUMENTS, MEASURES, ONE_CALL, OWN_FIT, CodeModel
@@ -91,6 +92,9 @@ class BuiltModel(Frozen):
         notes: sentences about the space.
         unsaved: why the model cannot be saved or loaded again, with the remedy; empty if it can.
         unasked: which hyperparameters have no effect beside which values of others, as far as builds show.
+        variables: with the defaults of all hyperparameters; none in results of earlier releases.
+        optimizer_bytes: see `ModelState`.
+        row_bytes: likewise.
     """
 
     space: Space = ()
@@ -115,6 +119,18 @@ class BuiltModel(Frozen):
     notes: tuple[str, ...] = ()
     unsaved: str = ""
     unasked: tuple[Unasked, ...] = ()
+    variables: tuple[BuiltVariable, ...] = ()
+    optimizer_bytes: int = 0
+    row_bytes: int | None = None
+
+    @property
+    def state(self) -> ModelState | None:
+        """Return the model's variables; None in results of earlier releases."""
+        if not self.variables:
+            return None
+        return ModelState(
+            variables=self.variables, optimizer_bytes=self.optimizer_bytes, row_bytes=self.row_bytes
+        )
 
     @property
     def unused(self) -> Mapping[str, str]:

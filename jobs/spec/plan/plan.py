@@ -1,6 +1,5 @@
 """Computes an experiment's plan before it runs: trials, epochs, memory, estimated time, warnings."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -19,13 +18,14 @@ from jobs.spec.plan import warnings as plan_warnings
 from jobs.spec.plan.base_version import BaseVersion
 from jobs.spec.plan.estimate import History
 from jobs.spec.plan.fine_tuning import FineTuningPlan
-from jobs.spec.plan.largest import largest, names_of_layers, with_values
-from jobs.spec.plan.variables import (
-    device_shape,
-    parameters,
-    rules_for,
-    suggest_layout,
-    variables,
+from jobs.spec.plan.largest import names_of_layers
+from jobs.spec.plan.model_fields import (
+    KnownState,
+    Memory,
+    PlannedVariable,
+    fields_of_built_model,
+    fields_of_template,
+    layout_warnings,
 )
 from jobs.spec.problems import Problem
 from jobs.spec.sections import monitors
@@ -57,27 +57,6 @@ class Situation(NamedTuple):
     def total_slots(self) -> int:
         """Return the sum of the workers' slots."""
         return sum(worker.slots for worker in self.workers)
-
-
-class PlannedVariable(Frozen):
-    """One variable of the model: its sharding and the part that each device holds."""
-
-    path: str
-    shape: tuple[int, ...]
-    trainable: bool
-    rule: int | None
-    axes: tuple[str | None, ...]
-    device_shape: tuple[int, ...]
-    bytes: int
-
-
-class Memory(Frozen):
-    """Bytes on each device for the largest configuration, by purpose."""
-
-    weights: int
-    gradients: int
-    optimizer: int
-    activations: int
 
 
 class PlanWarning(Frozen):
@@ -128,6 +107,9 @@ class Plan(Frozen):
     device_hours_likely: float | None
     estimate: str
     variables: tuple[PlannedVariable, ...]
+    variables_note: str = Field(
+        default="", description="of which model the variables are, or why none are known; empty for templates"
+    )
     suggested_layout: tuple[LayoutRule, ...]
     warnings: tuple[PlanWarning, ...]
     fine_tuning: FineTuningPlan | None = Field(
@@ -144,6 +126,7 @@ def make_plan(
     built: BuiltModel | None = None,
     *,
     code_warnings: Iterable[Problem] = (),
+    known: KnownState | None = None,
 ) -> Plan:
     """Return an experiment's plan.
 
@@ -155,6 +138,7 @@ def make_plan(
         base: the version that it trains further, if it does.
         built: the model that its own code builds, if that is known.
         code_warnings: warnings that the findings about its code give.
+        known: the variables of its model, if a worker has built it.
     """
     tuned = fine_tuning.plan_fine_tuning(spec, profile, base) if base is not None else None
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
@@ -172,6 +156,7 @@ def make_plan(
         *plan_warnings.size_warnings(spec, profile),
         *plan_warnings.search_warnings(spec, space),
         *_override_warnings(spec, described),
+        *layout_warnings(spec, known),
         *plan_warnings.time_warnings(spec, now.workers),
         *plan_warnings.worker_warnings(spec, now.workers, unlabelled=now.unlabelled, refusals=now.refusals),
         *plan_warnings.gpu_warnings(spec, now.workers),
@@ -193,7 +178,11 @@ def make_plan(
         **_space_fields(spec.search, space),
         **_training_fields(spec),
         **_device_fields(spec, trials, now),
-        **_model_fields(spec, described, tuned),
+        **(
+            fields_of_template(spec, described)
+            if described is not None
+            else fields_of_built_model(spec, tuned, known, has_data=profile is not None)
+        ),
     )
 
 
@@ -247,25 +236,6 @@ def _device_fields(spec: ExperimentSpec, trials: int, now: Situation) -> dict[st
     }
 
 
-def _model_fields(
-    spec: ExperimentSpec, described: Profile | None, tuned: FineTuningPlan | None
-) -> dict[str, Any]:
-    """Return a plan's fields about the variables and the largest model's memory."""
-    if described is None:
-        fields: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
-        fields["parameters"] = tuned.trainable if tuned is not None else None
-        return {**fields, "largest": {}, "variables": (), "suggested_layout": ()}
-    values, memory = largest(spec, described)
-    return {
-        "parameters": parameters(with_values(spec, values).model, described),
-        "memory_per_device": memory.total if memory is not None else None,
-        "memory": Memory(**memory._asdict()) if memory is not None else None,
-        "largest": values,
-        "variables": tuple(_planned(spec, described)),
-        "suggested_layout": tuple(_suggested(spec, described)),
-    }
-
-
 def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
     """Return the model input's profile, or None if the variables are unknown before it is built."""
     if spec.model.info.layers is None or roles_differ(spec, profile):
@@ -313,31 +283,3 @@ def _override_warnings(spec: ExperimentSpec, described: Profile | None) -> Itera
     # Listing the layers of every searched value takes time, and most specs have no overrides.
     if described is not None and spec.precision.overrides:
         yield from plan_warnings.override_warnings(spec.precision, names_of_layers(spec, described))
-
-
-def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable]:
-    for variable in variables(spec.model, profile):
-        rules = rules_for(variable, spec.mesh) if spec.mesh is not None else []
-        rule = rules[0][0] if rules else None
-        try:
-            held = device_shape(variable, spec.mesh)
-        except ValueError:
-            # Reported by `data_checks.problems` at the rule.
-            held, rule = variable.shape, None
-        yield PlannedVariable(
-            path=variable.path,
-            shape=variable.shape,
-            trainable=variable.trainable,
-            rule=rule,
-            axes=spec.mesh.layout[rule].axes if spec.mesh is not None and rule is not None else (),
-            device_shape=held,
-            bytes=variable.bytes * math.prod(held) // max(math.prod(variable.shape), 1),
-        )
-
-
-def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[LayoutRule]:
-    """Yield the rules from `suggest_layout` for the first axis other than the batch axis."""
-    mesh = spec.mesh
-    axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
-    if mesh is not None and axis is not None:
-        yield from suggest_layout(mesh, variables(spec.model, profile), axis)

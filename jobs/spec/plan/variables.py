@@ -6,7 +6,10 @@ The plan and the engine use this list. A test compares it with built models.
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
+
+from pydantic import ValidationError
 
 from jobs.spec.checks import patterns
 from jobs.spec.data.profile import Profile
@@ -197,16 +200,18 @@ def device_shape(variable: Variable, mesh: MeshSpec | None) -> Shape:
 def suggest_layout(mesh: MeshSpec, variables: list[Variable], axis: str = "model") -> tuple[LayoutRule, ...]:
     """Return rules that shard kernels and biases over `axis`, by their last dimension.
 
-    Variables whose last dimension is not divisible are replicated.
+    Variables whose last dimension is not divisible are replicated, as those that no rule can name.
     """
     size = mesh.axis(axis)
     rules = []
     for variable in variables:
         kind = variable.path.rsplit("/", 1)[-1]
-        if kind in ("kernel", "bias") and variable.shape[-1] % size == 0:
+        if kind in ("kernel", "bias") and variable.shape and variable.shape[-1] % size == 0:
             axes = (*(None,) * (len(variable.shape) - 1), axis)
-            # A path may contain characters that have a meaning in a pattern.
-            rules.append(LayoutRule(match=re.escape(variable.path), axes=axes))
+            # Own code may nest layers deeply, or have tensors of many dimensions.
+            with suppress(ValidationError):
+                # A path may contain characters that have a meaning in a pattern.
+                rules.append(LayoutRule(match=re.escape(variable.path), axes=axes))
     return tuple(rules)
 
 
@@ -217,7 +222,7 @@ def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
     output, for the forward and the backward pass, for one device's share of the batch.
     """
     listed = variables(spec.model, profile)
-    held = {v: math.prod(device_shape(v, spec.mesh)) * FLOAT32 for v in listed}
+    held = {v: v.bytes_of(device_shape(v, spec.mesh)) for v in listed}
     weights = sum(held.values())
     gradients = sum(size for v, size in held.items() if v.trainable)
     rows = math.ceil(spec.fit.batch_size / (spec.mesh.batch_shards() if spec.mesh is not None else 1))

@@ -1,12 +1,14 @@
 """Computes the variables and output shapes of Keras layers without importing Keras."""
 
 import math
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 Shape = tuple[int, ...]
 FLOAT32 = 4
 """Bytes in a float32."""
+BITS = re.compile(r"\d+")
 
 
 class Variable(NamedTuple):
@@ -15,11 +17,25 @@ class Variable(NamedTuple):
     path: str
     shape: Shape
     trainable: bool = True
+    dtype: str = "float32"
 
     @property
     def bytes(self) -> int:
-        """Return its size. Weights are float32 under every supported precision policy."""
-        return math.prod(self.shape) * FLOAT32
+        """Return its size."""
+        return self.bytes_of(self.shape)
+
+    def bytes_of(self, shape: Shape) -> int:
+        """Return the size of a part of it."""
+        return math.prod(shape) * bytes_of_type(self.dtype)
+
+
+def bytes_of_type(dtype: str) -> int:
+    """Return the bytes of one value of a type, such as `bfloat16` or `float8_e4m3fn`.
+
+    JAX keeps values of less than a byte, such as those of `int4` and `bool`, in a byte each.
+    """
+    bits = BITS.search(dtype)
+    return max(int(bits[0]) // 8, 1) if bits is not None else 1
 
 
 class Layer(NamedTuple):

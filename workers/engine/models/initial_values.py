@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Container, Iterator
 from typing import Any, NamedTuple
 
+import jax
 import keras
 import numpy as np
 
@@ -87,7 +88,9 @@ class InitialValues:
             widths: the requested shapes, if the model is wider; additional values become 0.
         """
         for variable, name, draw in self.sources:
-            start = np.asarray(draw(_seed(seed, name), widths.shape_of(variable)))
+            # Drawn also while a build without values is traced.
+            with jax.ensure_compile_time_eval():
+                start = np.asarray(draw(_seed(seed, name), widths.shape_of(variable)))
             variable.assign(padded(start, variable.shape))
 
 

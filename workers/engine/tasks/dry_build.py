@@ -9,10 +9,13 @@ import numpy as np
 
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.spec.checks.dry_build import BuiltModel, DataShape
+from jobs.spec.plan.model_state import ModelState
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
-from workers.engine.errors import BadSpec, CodeBuildFailure, CodeFitFailure
+from workers.engine.errors import BadSpec, CodeBuildFailure, CodeFailure, CodeFitFailure
 from workers.engine.evaluation.metric_results import notes_on, numbers_of
+from workers.engine.models.abstract_build import state_of
+from workers.engine.models.abstract_models import build_code_abstract
 from workers.engine.models.code_models import code_space
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.code_models.code_space import SpaceExplorer
@@ -23,7 +26,7 @@ from workers.engine.models.code_models.saving import NotSaved, check_saving
 from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
-from workers.engine.models.own_code.in_use import code_folder, notes, using_code
+from workers.engine.models.own_code.in_use import code_folder, forget_after_use, notes, using_code
 from workers.engine.models.own_objects import custom_objects_of
 from workers.engine.models.precision import note_on_scale
 from workers.engine.phases import announced_to
@@ -92,6 +95,9 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     space = explorer.space()
     report.log(f"{len(space)} hyperparameters in {builds} builds")
     model = code_build.model
+    notes_of_model = tuple(_notes_of(code_build))
+    # Last: code may keep parts of a model, which have no values afterwards.
+    state, unlisted = _state_of(hypermodel, explorer.defaults(), code_build)
     return BuiltModel(
         space=space,
         is_compiled=code_build.is_compiled,
@@ -111,10 +117,25 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         custom_objects=tuple(custom_objects_of(model)),
         builds=builds,
         most_builds=code_space.MAX_BUILDS,
-        notes=(*((unsaved,) if unsaved else ()), *notes(), *explorer.notes, *_notes_of(code_build)),
+        notes=(*((unsaved,) if unsaved else ()), *notes(), *explorer.notes, *notes_of_model, *unlisted),
         unsaved=unsaved,
         unasked=explorer.unasked(space),
+        variables=state.variables,
+        optimizer_bytes=state.optimizer_bytes,
+        row_bytes=state.row_bytes,
     )
+
+
+def _state_of(
+    hypermodel: Any, hyperparameters: Any, code_build: CodeBuild
+) -> tuple[ModelState, tuple[str, ...]]:
+    """Return the model's variables, and sentences about how they were found."""
+    forget_after_use()
+    try:
+        built = build_code_abstract(hypermodel, hyperparameters, code_build.shape, code_build.output)
+    except CodeFailure as failure:
+        return ModelState(), (f"the model's variables are not known: {failure}",)
+    return state_of(built), (built.note,) if built.note else ()
 
 
 def _build_first(hypermodel: Any, hyperparameters: Any, build: Callable[[Any], None]) -> None:

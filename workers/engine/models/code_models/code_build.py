@@ -4,6 +4,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import keras
 import numpy as np
 
@@ -112,13 +113,17 @@ def hyperparameters_with(values: Values) -> Any:
     return hyperparameters
 
 
-def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeBuild:
+def build_code(
+    hypermodel: Any, hyperparameters: Any, shape: DataShape, *, output: Output | None = None
+) -> CodeBuild:
     """Build a model for data with this shape.
 
     Args:
         hypermodel: from `own_code.entries.entry_of`.
         hyperparameters: given to its `build`.
         shape: the data shape.
+        output: the meaning of its outputs, if that is known. The model then answers no rows to find it, which
+            one without values for its variables cannot.
 
     Raises:
         CodeBuildFailure: the code fails, or returns no model.
@@ -138,7 +143,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
     with with_policy():
         whole, outputs, preprocess = _connected(hypermodel, model, shape, own_fit=own_fit)
     width = _checked_width(outputs, shape)
-    output = meaning_of_outputs(
+    output = output or meaning_of_outputs(
         model,
         lambda rows: whole(rows if preprocess is None else preprocess(rows)),
         is_compiled=is_compiled,
@@ -150,6 +155,9 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         whole = keras.Model(inputs, finished(whole(inputs), output, shape), name=model.name)
         output = "probabilities"
     of_classes = shape.task in ("binary", "multiclass")
+    # The loss compares numbers also while a build without values is traced.
+    with jax.ensure_compile_time_eval():
+        targets_form = _targets_form(model, width) if is_compiled and of_classes else "numbers"
     return CodeBuild(
         model=whole,
         code_model=model,
@@ -159,7 +167,7 @@ def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeB
         is_compiled=is_compiled,
         own_fit=own_fit,
         output=output,
-        targets_form=_targets_form(model, width) if is_compiled and of_classes else "numbers",
+        targets_form=targets_form,
         preprocess=preprocess,
     )
 

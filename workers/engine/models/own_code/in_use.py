@@ -96,6 +96,11 @@ def using_code(code: "OwnCode | None", into: Path | None = None) -> Iterator[Non
         yield
 
 
+def forget_after_use() -> None:
+    """Import the code again for the next task: a module may keep parts of a model without values."""
+    _KEPT.clear()
+
+
 @contextmanager
 def using_folder(folder: Path) -> Iterator[None]:
     """Let models be built and loaded with the code in a folder. After the block, nothing is left from it."""

@@ -100,6 +100,7 @@ function details(plan) {
     ["Parameters, at most", plan.parameters === null ? "unknown" : count(plan.parameters)],
     ...tuning(plan.fine_tuning),
     ["Memory for", held || "unknown"],
+    ...(plan.variables_note ? [/** @type {[string, string]} */ (["Variables", plan.variables_note])] : []),
     ["Largest configuration", largest || (held ? "the model as it is" : "unknown")],
     ["Estimate", plan.estimate],
   ];

@@ -252,6 +252,8 @@ export interface Plan {
   estimate: string;
   warnings: Problem[];
   variables: Variable[];
+  /** of which model they are, or why none are known */
+  variables_note: string;
   suggested_layout: Rule[];
   fine_tuning: FineTuning | null;
 }
