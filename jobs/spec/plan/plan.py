@@ -9,6 +9,7 @@ from pydantic import Field
 from jobs.spec.base import Frozen
 from jobs.spec.checks import fine_tuning as fine_tuning_checks
 from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.checks.settings import tried_templates
 from jobs.spec.checks.warnings import warnings
 from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
@@ -23,6 +24,7 @@ from jobs.spec.plan.variables import (
     device_shape,
     parameters,
     rules_for,
+    shadowed_rules,
     suggest_layout,
     variables,
 )
@@ -171,6 +173,7 @@ def make_plan(
         *plan_warnings.size_warnings(spec, profile),
         *plan_warnings.search_warnings(spec, space),
         *_override_warnings(spec, described),
+        *_layout_warnings(spec, described),
         *plan_warnings.time_warnings(spec, now.workers),
         *plan_warnings.worker_warnings(spec, now.workers, unlabelled=now.unlabelled, refusals=now.refusals),
         *plan_warnings.gpu_warnings(spec, now.workers),
@@ -294,6 +297,18 @@ def _override_warnings(spec: ExperimentSpec, described: Profile | None) -> Itera
     # Listing the layers of every searched value takes time, and most specs have no overrides.
     if described is not None and spec.precision.overrides:
         yield from plan_warnings.override_warnings(spec.precision, names_of_layers(spec, described))
+
+
+def _layout_warnings(spec: ExperimentSpec, described: Profile | None) -> Iterator[Problem]:
+    """Yield a warning for each layout rule that never applies, since others precede it at all variables."""
+    # In a search over templates it may apply in another one.
+    if described is None or spec.mesh is None or len(tried_templates(spec)) > 1:
+        return
+    listed = variables(spec.model, described)
+    applied = {rules[0][0] for variable in listed if (rules := rules_for(variable, spec.mesh))}
+    for note in shadowed_rules(spec.mesh, listed):
+        if int(note.pointer.split("/")[3]) not in applied:
+            yield Problem(note.pointer, f"{note.message}.")
 
 
 def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable]:
