@@ -13,6 +13,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
 from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
 from webapp.forms.experiments.script.arguments import SHOWN_FIELDS, ArgumentRows
+from webapp.forms.experiments.script.devices import CHOICES, EXAMPLE, read_axes
 from webapp.forms.experiments.script.spec import NO_DATA
 from webapp.forms.reading import ReadForm
 
@@ -34,6 +35,9 @@ PLACES = {
     "/spec/resources/pool": "pool",
     "/spec/resources/labels": "labels",
     "/spec/resources/slots": "slots",
+    "/spec/mesh": "axes",
+    "/spec/mesh/devices": "devices",
+    "/spec/mesh/simulate": "devices",
     "/name": "name",
 }
 """The fields of parts of a spec."""
@@ -117,6 +121,19 @@ class ScriptForm(ReadForm):
         help_text="Only workers with all of them run it, such as gpu=h200, site=berlin.",
     )
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
+    devices = forms.ChoiceField(
+        label="Devices",
+        required=False,
+        choices=CHOICES,
+        help_text="The script places its own arrays on them.",
+    )
+    axes = forms.CharField(
+        label="Axes of the devices",
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": EXAMPLE}),
+        help_text="Names and numbers, which the script finds in TRAINYARD_MESH; 8 alone is one axis.",
+    )
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)
     notes = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)
@@ -152,6 +169,19 @@ class ScriptForm(ReadForm):
             if line.strip():
                 variables[name.strip()] = value.strip()
         return variables
+
+    def clean_axes(self) -> dict[str, int]:
+        """Return the size of each axis by its name."""
+        try:
+            axes = read_axes(self.cleaned_data["axes"])
+        except ValueError as error:
+            raise forms.ValidationError(f"{error}.") from error
+        devices = self.cleaned_data.get("devices")
+        if devices and not axes:
+            raise forms.ValidationError(f"Enter how many devices it gets, such as {EXAMPLE}.")
+        if axes and not devices:
+            raise forms.ValidationError("Choose the devices, or leave the axes empty.")
+        return axes
 
     def clean_labels(self) -> dict[str, str]:
         """Return the labels by name."""
