@@ -25,7 +25,8 @@ def losses(events: list[Any]) -> list[float]:
 
 def test_a_later_runner_takes_over_the_programs_of_the_same_mesh(tmp_path: Path) -> None:
     iris = profiled(tmp_path / "iris", bundled="iris")
-    runs, stored = {}, {}
+    runs: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
     for name in ("first", "second"):
         with runner(tmp_path / f"{name}-process") as process:
             runs[name] = process.run(trial_task(tmp_path / name, iris, mesh=MESH))
@@ -42,7 +43,8 @@ def test_a_later_runner_takes_over_the_programs_of_the_same_mesh(tmp_path: Path)
 
 
 def test_a_model_is_trained_again_on_more_rows_saved_and_evaluated_as_on_one_device(tmp_path: Path) -> None:
-    iris, results = profiled(tmp_path / "iris", bundled="iris"), {}
+    iris = profiled(tmp_path / "iris", bundled="iris")
+    results: dict[str, Any] = {}
     for name, mesh in (("one", None), ("mesh", MESH)):
         with runner(tmp_path / f"{name}-process") as process:
             results[name] = process.run(train_task(tmp_path / name, iris, mesh=mesh))[-1].result
