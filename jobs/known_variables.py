@@ -97,6 +97,7 @@ INTERNAL = (
     "TRAINYARD_KILL_POINT",
     # Scripts of users get these.
     "TRAINYARD_DATA",
+    "TRAINYARD_MESH",
     "TRAINYARD_OUTPUT",
     "TRAINYARD_SEED",
     # For the release of a version and the set-up of a checkout.

@@ -31,6 +31,7 @@ Role = Literal[
     "thumbnails",
     "report",
     "summary",
+    "shardings",
     "profile",
     "dataset",
     "loaded",

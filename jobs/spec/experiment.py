@@ -73,7 +73,9 @@ class ExperimentSpec(Frozen):
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
-        if self.mesh is not None and self.fit.batch_size % self.mesh.batch_shards():
+        # A script has no batches that are known.
+        divides = self.mesh is not None and not self.model.info.trains_itself
+        if self.mesh is not None and divides and self.fit.batch_size % self.mesh.batch_shards():
             raise ValueError(
                 f"fit.batch_size {self.fit.batch_size} does not divide over {self.mesh.batch_shards()} "
                 f"devices of mesh axis {self.mesh.batch_axis!r}"

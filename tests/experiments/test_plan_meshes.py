@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from jobs.queries.experiments import plan
+from jobs.spec.checks import settings
+from jobs.spec.experiment import ExperimentSpec
 from tests.experiments.test_plan import wrong
 from tests.factories import make_worker
 from tests.world import World
@@ -55,6 +57,76 @@ def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching:
     }
     searching["mesh"] = {"shape": [8], "axis_names": ["data"], "simulate": 8}
     assert "batch_size = 100" in wrong(world, searching)["/spec/search/space/0"]
+
+
+ACROSS = {"shape": [2, 4], "axis_names": ["data", "model"], "simulate": 8}
+TEMPLATES = {"name": "template", "kind": "choice", "values": ["mlp", "linear"]}
+
+
+def test_a_search_over_templates_takes_a_mesh_whose_rules_fit_one_of_them(
+    world: World, searching: dict[str, Any]
+) -> None:
+    searching["search"] = {**searching["search"], "space": [TEMPLATES]}
+    rules = [{"match": "dense_1/kernel", "axes": [None, "model"]}]
+    verdict = plan.validate_spec(world.project, {**searching, "mesh": {**ACROSS, "layout": rules}})
+    assert verdict.problems == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "place", "message"),
+    [
+        ({"match": "dense_9/kernel", "axes": [None, "model"]}, "match", "matches no variable"),
+        ({"match": "output/kernel", "axes": [None, "model"]}, "axes", "'output/kernel': dimension 1"),
+    ],
+)
+def test_a_rule_that_fits_no_template_or_does_not_divide_one_is_reported(
+    world: World, searching: dict[str, Any], rule: dict[str, Any], place: str, message: str
+) -> None:
+    searching["search"] = {**searching["search"], "space": [TEMPLATES]}
+    messages = wrong(world, {**searching, "mesh": {**ACROSS, "layout": [rule]}})
+    assert message in messages[f"/spec/mesh/layout/0/{place}"]
+
+
+def test_a_width_of_one_template_that_does_not_divide_is_named_with_it(
+    world: World, searching: dict[str, Any]
+) -> None:
+    when = {"name": "template", "in": ["mlp"]}
+    units = {"name": "mlp/units", "kind": "choice", "values": [16, 18], "when": when}
+    searching["search"] = {**searching["search"], "space": [TEMPLATES, units]}
+    rules = [{"match": "dense_1/kernel", "axes": [None, "model"]}]
+    messages = wrong(world, {**searching, "mesh": {**ACROSS, "layout": rules}})
+    assert messages["/spec/mesh/layout/0/axes"].startswith("with template = 'mlp' and mlp/units = 18: ")
+
+
+def test_a_rule_that_never_applies_has_a_warning(world: World, spec: dict[str, Any]) -> None:
+    rules = [{"match": match, "axes": [None, "model"]} for match in ("dense_[0-9]+/kernel", "dense_1/kernel")]
+    mesh = {**ACROSS, "layout": rules}
+    verdict = plan.validate_spec(world.project, {**spec, "mesh": mesh})
+    assert verdict.problems == [] and verdict.plan is not None
+    messages = {warning.pointer: warning.message for warning in verdict.plan.warnings}
+    assert "the first one applies, so rule 2 (dense_1/kernel)" in messages["/mesh/layout/1/match"]
+    assert verdict.plan.variables[0].rule == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "pointers"),
+    [
+        ({"kind": "code", "digest": "a" * 64, "entry": "build_model"}, []),
+        ({"kind": "version", "model": "m", "number": 1}, []),
+        ({"kind": "script", "digest": "a" * 64, "entry": "train.py"}, ["/mesh/layout"]),
+        ({"kind": "template", "template": "trees"}, ["/mesh"]),
+    ],
+)
+def test_every_kind_of_model_takes_a_mesh_or_names_the_part_that_it_cannot_use(
+    model: dict[str, Any], pointers: list[str]
+) -> None:
+    # A script has no batches whose size would have to divide.
+    mesh = {**ACROSS, "shape": [3, 2], "simulate": 6} if model["kind"] == "script" else ACROSS
+    layout = [{"match": ".*/kernel", "axes": [None, "model"]}]
+    body = {"data": {"dataset": "d"}, "model": model, "mesh": {**mesh, "layout": layout}}
+    found = list(settings.problems(ExperimentSpec.model_validate(body)))
+    assert [problem.pointer for problem in found] == pointers
+    assert all("has no effect on" in problem.message for problem in found)
 
 
 def test_a_layout_is_suggested(world: World, spec: dict[str, Any]) -> None:

@@ -482,3 +482,44 @@ def test_the_form_and_the_plan_tell_what_is_not_known_of_arguments(browser: Clie
     model["args"] = {"k": 4}
     answer = browser.post("/api/v1/experiments/validate", json.dumps(body), content_type="application/json")
     assert "one of 1, 2, 3, not 4" in answer.json()["errors"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "axes", "mesh"),
+    [
+        ("", "", None),
+        ("simulated", "8", {"devices": "cpu", "simulate": 8, "shape": [8], "axis_names": ["data"]}),
+        (
+            "simulated",
+            "data=2, model = 4",
+            {"devices": "cpu", "simulate": 8, "shape": [2, 4], "axis_names": ["data", "model"]},
+        ),
+    ],
+)
+def test_a_script_gets_the_devices_of_a_mesh(
+    browser: Client, code: CodeVersion, devices: str, axes: str, mesh: dict[str, Any] | None
+) -> None:
+    fields = with_rows(entries(browser.get(address(code))), epochs={"text": "3"})
+    answer = browser.post(address(code), {**fields, "devices": devices, "axes": axes, "do": "submit"})
+    assert answer.status_code == 303, answer.content.decode()[:5000]
+    spec = present(Job.objects.get(kind="train").revision).spec_json
+    expected = mesh and {**mesh, "batch_axis": "data", "layout": [], "preallocate": False}
+    assert spec.get("mesh") == expected
+
+
+@pytest.mark.parametrize(
+    ("devices", "axes", "message"),
+    [
+        ("simulated", "", "Enter how many devices it gets"),
+        ("", "data=2", "Choose the devices, or leave the axes empty."),
+        ("gpu", "data", "&#x27;data&#x27; is no axis; write names and numbers, such as data=2, model=4."),
+        ("gpu", "data=2, data=4", "is named twice"),
+    ],
+)
+def test_devices_of_a_script_that_cannot_be_read_are_refused(
+    browser: Client, code: CodeVersion, devices: str, axes: str, message: str
+) -> None:
+    fields = with_rows(entries(browser.get(address(code))), epochs={"text": "3"})
+    page = browser.post(address(code), {**fields, "devices": devices, "axes": axes, "do": "submit"})
+    assert page.status_code == 422
+    assert message in squeezed(page.content.decode())

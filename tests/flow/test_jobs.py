@@ -125,6 +125,10 @@ def test_a_trial_runs_over_simulated_devices(flow_installation: RunningYard) -> 
     flow_installation.until_completed(job_id)
     (attempt,) = flow_installation.ada.get(f"/jobs/{job_id}/attempts")["items"]
     assert str(attempt["record"]).count("cpu") >= 1
+    shardings = flow_installation.ada.get(f"/jobs/{job_id}/shardings")
+    assert (shardings["trial"], shardings["differences"], len(shardings["devices"])) == (1, 0, 4)
+    assert any(variable["shard_shape"] != variable["shape"] for variable in shardings["variables"])
+    assert shardings["steps_per_second"] > 0
 
 
 def test_a_run_above_its_memory_cap_is_ended_and_the_cap_is_named(flow_installation: RunningYard) -> None:

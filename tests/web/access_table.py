@@ -108,6 +108,7 @@ GET /api/v1/jobs/<int:job_id>
 GET /api/v1/jobs/<int:job_id>/artifacts
 GET /api/v1/jobs/<int:job_id>/checkpoints
 GET /api/v1/jobs/<int:job_id>/attempts
+GET /api/v1/jobs/<int:job_id>/shardings
 GET /api/v1/jobs/<int:job_id>/metrics
 GET /api/v1/jobs/<int:job_id>/events
 GET /api/v1/jobs/<int:job_id>/logs

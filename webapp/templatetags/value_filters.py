@@ -30,6 +30,13 @@ def byte_size(count: float | None) -> str:
 
 
 @register.filter
+def axes(names: Iterable[str | None]) -> str:
+    """Show the mesh axis of each dimension of a variable, such as `–, model`; `whole` without any."""
+    listed = [name or words.NONE for name in names]
+    return ", ".join(listed) if any(name != words.NONE for name in listed) else "whole"
+
+
+@register.filter
 def shown_message(text: str) -> str:
     """Show a message that REST has too."""
     return words.shown_message(str(text))

@@ -78,7 +78,7 @@ def read_report(stored: StoredReport) -> ModelReport | None:
     The file was written by a runner, which may have run a user's code.
     """
     try:
-        content = _read_content(stored.digest)
+        content = read_content(stored.digest)
         if stored.role == "evaluation":
             return EVALUATION.validate_json(content)
         model = ModelSummary if stored.role == "summary" else KINDS[stored.job.kind].report
@@ -98,7 +98,7 @@ def report_findings(stored: Iterable[StoredReport]) -> list[tuple[StoredReport, 
     return [(row, verdict(report)) for row in stored if (report := read_report(row)) is not None]
 
 
-def _read_content(digest: str) -> bytes:
+def read_content(digest: str) -> bytes:
     """Return a stored file's content. It is immutable, so it is cached."""
     key = f"report:{digest}"
     cached: bytes | None = cache.get(key)

@@ -5,11 +5,11 @@ spec. `jobs.spec.checks.warnings` points out settings that are valid but probabl
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 
 from pydantic import ValidationError
 
 from jobs.spec.checks import fit as fit_checks
+from jobs.spec.checks import layouts
 from jobs.spec.checks.split import check_split
 from jobs.spec.data import windows
 from jobs.spec.data.column_plans import ngrams_refusal, plan_column
@@ -24,12 +24,11 @@ from jobs.spec.data.encoding import (
 from jobs.spec.data.images import IMAGE
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.variables import check_layout, variables
 from jobs.spec.problems import Problem, escaped, first
 from jobs.spec.sections import measures
 from jobs.spec.sections.model import model_of
-from jobs.spec.space.probes import MOST_VALUES, configurations
-from jobs.spec.space.search_space import Value, Values
+from jobs.spec.space.probes import configurations
+from jobs.spec.space.search_space import Values
 from jobs.spec.space.searchable import TEMPLATE
 from jobs.spec.space.values import apply_values
 from jobs.spec.templates import TEMPLATES
@@ -48,7 +47,7 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
         *_check_preprocessing(spec, profile),
         *_check_measures(spec, profile),
     ]
-    described = encoded(spec, profile)
+    uploaded, described = profile, encoded(spec, profile)
     problems_so_far += windows.problems(spec.required_data, profile)
     if profile.has_pipeline:
         problems_so_far += _check_size(spec, profile, described)
@@ -62,7 +61,7 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
         return problems_so_far
     # Those of own code are checked before its space is completed.
     of_values = () if spec.model.info.own_names else value_problems(spec)
-    return [*of_values, *_check_layouts(spec, profile)]
+    return [*of_values, *layouts.problems(spec, uploaded)]
 
 
 def _check_size(spec: ExperimentSpec, profile: Profile, described: Profile) -> Iterator[Problem]:
@@ -96,11 +95,6 @@ def _check_templates(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem
             models = (model_of(str(name)) for name in parameter.grid() if name in TEMPLATES)
             for reason in filter(None, (model.refusal(profile) for model in models)):
                 yield Problem(f"/search/space/{i}", reason)
-            if spec.mesh is not None:
-                message = (
-                    "the layout rules of a mesh fit one template: leave out mesh, or search one template"
-                )
-                yield Problem("/mesh", message)
 
 
 def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
@@ -222,34 +216,3 @@ def _error(spec: ExperimentSpec, values: Values) -> str | None:
     except ValueError as error:
         return str(error)
     return None
-
-
-def _check_layouts(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
-    """Check the layout rules for the spec's arguments, or for each searched value that affects shapes."""
-    if spec.mesh is None or spec.model.info.layers is None:
-        return []
-    variants = list(_variants(spec))
-    variants_by_problem: dict[Problem, list[str]] = {}
-    for name, value, tried in variants:
-        listed = variables(tried.model, profile)
-        for problem in check_layout(spec.mesh, listed, tried.fit.batch_size):
-            variants_by_problem.setdefault(problem, []).append(f"{name} = {value!r}")
-    by_pointer: dict[str, Problem] = {}
-    for problem, where in variants_by_problem.items():
-        # A problem of every variant does not depend on the searched value, so the value is not named.
-        named = "" if len(where) == len(variants) else f"with {where[0]}: "
-        by_pointer.setdefault(problem.pointer, Problem(problem.pointer, named + problem.message))
-    return list(by_pointer.values())
-
-
-def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec]]:
-    """Yield name, value and resulting spec for each hyperparameter value that affects shapes."""
-    searched = spec.search.space if spec.search is not None else ()
-    shaping = [parameter for parameter in searched if parameter.name in spec.model.info.shaping]
-    if not shaping:
-        yield "", "", spec
-    for parameter in shaping:
-        for value in parameter.grid()[:MOST_VALUES]:
-            # Reported by `value_problems`.
-            with suppress(ValidationError):
-                yield parameter.name, value, apply_values(spec, {parameter.name: value})

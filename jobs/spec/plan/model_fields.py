@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from jobs.spec.base import Frozen
+from jobs.spec.checks.settings import tried_templates
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.fine_tuning import FineTuningPlan
@@ -15,6 +16,7 @@ from jobs.spec.plan.variables import (
     device_shape,
     parameters,
     rules_for,
+    shadowed_rules,
     suggest_layout,
     variables,
 )
@@ -67,6 +69,22 @@ def layout_problems(spec: ExperimentSpec, known: KnownState) -> list[Problem]:
 def layout_warnings(spec: ExperimentSpec, known: KnownState | None) -> list[Problem]:
     """Return the layout's problems in a search, with the model that it has without the search."""
     return _layout_findings(spec, known) if spec.search is not None and known is not None else []
+
+
+def shadow_warnings(spec: ExperimentSpec, listed: list[Variable]) -> Iterator[Problem]:
+    """Yield a warning for each layout rule that never applies, since others precede it at all variables.
+
+    Args:
+        spec: the experiment.
+        listed: its model's variables; empty if they are unknown.
+    """
+    # In a search over templates it may apply in another one.
+    if not listed or spec.mesh is None or len(tried_templates(spec)) > 1:
+        return
+    applied = {rules[0][0] for variable in listed if (rules := rules_for(variable, spec.mesh))}
+    for note in shadowed_rules(spec.mesh, listed):
+        if int(note.pointer.split("/")[3]) not in applied:
+            yield Problem(note.pointer, f"{note.message}.")
 
 
 def _layout_findings(spec: ExperimentSpec, known: KnownState) -> list[Problem]:

@@ -18,7 +18,7 @@ from jobs.spec.plan import warnings as plan_warnings
 from jobs.spec.plan.base_version import BaseVersion
 from jobs.spec.plan.estimate import History
 from jobs.spec.plan.fine_tuning import FineTuningPlan
-from jobs.spec.plan.largest import names_of_layers
+from jobs.spec.plan.largest import largest, names_of_layers
 from jobs.spec.plan.model_fields import (
     KnownState,
     Memory,
@@ -26,7 +26,9 @@ from jobs.spec.plan.model_fields import (
     fields_of_built_model,
     fields_of_template,
     layout_warnings,
+    shadow_warnings,
 )
+from jobs.spec.plan.variables import variables
 from jobs.spec.problems import Problem
 from jobs.spec.sections import monitors
 from jobs.spec.sections.mesh import LayoutRule
@@ -38,6 +40,7 @@ from jobs.spec.space.search_space import (
 )
 from jobs.spec.space.size import SpaceSize
 from jobs.spec.space.summary import Line, summary
+from jobs.spec.templates.layers import Variable
 
 
 class Situation(NamedTuple):
@@ -157,6 +160,7 @@ def make_plan(
         *plan_warnings.search_warnings(spec, space),
         *_override_warnings(spec, described),
         *layout_warnings(spec, known),
+        *shadow_warnings(spec, _listed_variables(spec, described, known)),
         *plan_warnings.time_warnings(spec, now.workers),
         *plan_warnings.worker_warnings(spec, now.workers, unlabelled=now.unlabelled, refusals=now.refusals),
         *plan_warnings.gpu_warnings(spec, now.workers),
@@ -283,3 +287,12 @@ def _override_warnings(spec: ExperimentSpec, described: Profile | None) -> Itera
     # Listing the layers of every searched value takes time, and most specs have no overrides.
     if described is not None and spec.precision.overrides:
         yield from plan_warnings.override_warnings(spec.precision, names_of_layers(spec, described))
+
+
+def _listed_variables(
+    spec: ExperimentSpec, described: Profile | None, known: KnownState | None
+) -> list[Variable]:
+    """Return the model's variables; none if they are unknown before it is built."""
+    if described is not None:
+        return variables(spec.model, described)
+    return known.state.listed() if known is not None else []

@@ -5,7 +5,7 @@ The plan and the engine use this list. A test compares it with built models.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -116,7 +116,7 @@ def shard_shape(shape: Shape, axes: tuple[str | None, ...], mesh: MeshSpec) -> S
 def rules_for(variable: Variable, mesh: MeshSpec) -> list[tuple[int, LayoutRule]]:
     """Return the rules whose pattern matches the variable's entire path, with their indices.
 
-    A rule whose pattern is refused matches nothing; see `pattern_problems`.
+    The first one applies. A rule whose pattern is refused matches nothing; see `pattern_problems`.
     """
     rule_indices = mesh.matched.get(variable.path)
     if rule_indices is None:
@@ -140,38 +140,71 @@ def pattern_problems(mesh: MeshSpec) -> list[Problem]:
 def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> list[Problem]:
     """Return a layout's problems, with pointers into the spec such as `/mesh/layout/0/match`.
 
-    Keras reports none early. It ignores a rule that matches nothing, applies a rule with too few axes to the
-    first dimensions, and fails for the others after the devices are allocated.
+    The first rule that matches a variable applies, and later ones are ignored for it; see `shadowed_rules`.
+    Keras reports none of these problems early. It ignores a rule that matches nothing, applies a rule with
+    too few axes to the first dimensions, and fails for the others after the devices are allocated.
     """
-    problems = pattern_problems(mesh)
-    refused = {problem.pointer for problem in problems}
+    problems = [*pattern_problems(mesh), *_axis_problems(mesh)]
     if batch_size % mesh.batch_shards():
         message = f"batch size {batch_size} is not divisible by the {mesh.batch_shards()} devices"
         problems.append(Problem("/fit/batch_size", f"{message} of axis {mesh.batch_axis!r}"))
-    matched: set[int] = set()
     for variable in variables:
-        rules = rules_for(variable, mesh)
-        matched.update(i for i, _ in rules)
-        problems.extend(_variable_problems(variable, rules, mesh))
+        problems.extend(_variable_problems(variable, rules_for(variable, mesh), mesh))
+    return [*problems, *unmatched_rules(mesh, variables)]
+
+
+def unmatched_rules(mesh: MeshSpec, variables: Sequence[Variable]) -> list[Problem]:
+    """Return the rules that match none of these variables; refused patterns are reported elsewhere."""
+    matched = {i for variable in variables for i, _ in rules_for(variable, mesh)}
+    example = repr(variables[0].path if variables else "dense_1/kernel")
+    return [
+        Problem(
+            f"/mesh/layout/{i}/match",
+            f"rule {rule.match!r} matches no variable; it must match an entire path, such as {example}",
+        )
+        for i, rule in enumerate(mesh.layout)
+        if i not in matched and patterns.refusal(rule.match) is None
+    ]
+
+
+def shadowed_rules(mesh: MeshSpec, variables: Sequence[Variable]) -> list[Problem]:
+    """Return a note for each rule that an earlier one precedes at some variable; the earlier one applies.
+
+    Notes are no problems. A rule that applies to no variable at all is named as such.
+    """
+    applied: set[int] = set()
+    ignored: dict[int, tuple[int, str]] = {}
+    for variable in variables:
+        for position, (i, _) in enumerate(matching := rules_for(variable, mesh)):
+            if position == 0:
+                applied.add(i)
+            else:
+                ignored.setdefault(i, (matching[0][0], variable.path))
+    return [_shadow_note(mesh, i, *ignored[i], is_useless=i not in applied) for i in sorted(ignored)]
+
+
+def _shadow_note(mesh: MeshSpec, rule: int, first: int, path: str, *, is_useless: bool) -> Problem:
+    names = f"rule {first + 1} ({mesh.layout[first].match})", f"rule {rule + 1} ({mesh.layout[rule].match})"
+    message = f"{names[0]} and {names[1]} both match {path!r}; the first one applies"
+    if is_useless:
+        message += f", so {names[1]} applies to no variable: move it up, or leave it out"
+    return Problem(f"/mesh/layout/{rule}/match", message)
+
+
+def _axis_problems(mesh: MeshSpec) -> Iterator[Problem]:
     for i, rule in enumerate(mesh.layout):
-        if i not in matched and f"/mesh/layout/{i}/match" not in refused:
-            message = f"rule {rule.match!r} matches no variable; it must match an entire path, such as "
-            problems.append(
-                Problem(
-                    f"/mesh/layout/{i}/match",
-                    message + repr(variables[0].path if variables else "dense_1/kernel"),
-                )
+        named = [axis for axis in rule.axes if axis is not None]
+        if repeated := sorted({axis for axis in named if named.count(axis) > 1}):
+            yield Problem(
+                f"/mesh/layout/{i}/axes",
+                f"rule {rule.match!r} names the axis {repeated[0]!r} twice; a variable is divided along an "
+                "axis once, so give the other dimension another axis or none",
             )
-    return problems
 
 
 def _variable_problems(
     variable: Variable, rules: list[tuple[int, LayoutRule]], mesh: MeshSpec
 ) -> Iterator[Problem]:
-    if len(rules) > 1:
-        names = " and ".join(repr(rule.match) for _, rule in rules)
-        yield Problem(f"/mesh/layout/{rules[1][0]}/match", f"{names} both match {variable.path!r}")
-    # Several rules are an error already; the axes of the first are checked nevertheless.
     for i, rule in rules[:1]:
         if len(rule.axes) != len(variable.shape):
             message = f"rule {rule.match!r} has {len(rule.axes)} axes, {variable.path!r} of shape "

@@ -46,7 +46,6 @@ CODE = TemplateInfo(
     own_names=True,
     fit_prefix=FIT,
     unused={
-        "/mesh": f"{_BUILT} for one device",
         "/precision": f"{_BUILT}: set the precision of its layers there",
         "/fit/augmentation": f"{_BUILT}: add layers such as keras.layers.RandomFlip there",
     },

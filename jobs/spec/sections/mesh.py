@@ -22,7 +22,8 @@ MAX_DEVICES = 2**16
 class LayoutRule(Frozen):
     """Shards the variables whose whole path matches `match` along `axes`, one entry per dimension.
 
-    `match` is a regular expression of `jobs.spec.checks.patterns`.
+    Of several rules that match a variable, the first one applies. `match` is a regular expression of
+    `jobs.spec.checks.patterns`.
     """
 
     match: str = Field(min_length=1, max_length=300)

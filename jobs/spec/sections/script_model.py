@@ -60,7 +60,7 @@ SCRIPT = TemplateInfo(
     fit_prefix=None,
     no_rungs="a script cannot continue from the end of a rung",
     unused={
-        "/mesh": _STEPS,
+        "/mesh/layout": "a script places its own arrays: it gets the devices and the axes in TRAINYARD_MESH",
         "/precision": _STEPS,
         "/search/evaluation": "the script chooses the rows on which it measures",
         "/data/preprocessing": "a script gets the columns as they were uploaded",

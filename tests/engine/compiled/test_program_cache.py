@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.mesh import MeshSpec
 from tests.engine.compiled.test_program import FIT, SPACE, spec
 from tests.engine.helpers import spec_of
 from workers.engine.data.dataset import Dataset
@@ -13,7 +14,30 @@ from workers.engine.data.dataset import Dataset
 def test_every_field_of_a_spec_is_part_of_the_program_key_or_ignored_explicitly() -> None:
     from workers.engine.compiled.cache_key import IGNORED_SPEC_FIELDS
 
-    assert set(ExperimentSpec.model_fields) - IGNORED_SPEC_FIELDS == {"data", "model", "fit", "precision"}
+    fields = set(ExperimentSpec.model_fields) - IGNORED_SPEC_FIELDS
+    assert fields == {"data", "model", "fit", "precision", "mesh"}
+
+
+def test_programs_are_shared_on_the_same_mesh_alone(data: Dataset) -> None:
+    from workers.engine.compiled.cache_key import program_key
+
+    def key(**mesh: Any) -> str:
+        on_mesh = spec("mlp", {}, {}).model_copy(
+            update={"mesh": MeshSpec.model_validate(mesh) if mesh else None}
+        )
+        return program_key(on_mesh, data, data.parts.train)
+
+    both: dict[str, Any] = {"shape": [2, 4], "axis_names": ["data", "model"]}
+    rule = {"match": "dense_1/kernel", "axes": [None, "model"]}
+    keys = (
+        key(),
+        key(**both),
+        key(**both, layout=[rule]),
+        key(**both, batch_axis=None),
+        key(shape=[8], axis_names=["data"]),
+    )
+    assert len(set(keys)) == len(keys)
+    assert key(**both) == key(**both, simulate=8)
 
 
 def test_arguments_that_mean_the_same_share_a_program_and_others_do_not(data: Dataset) -> None:

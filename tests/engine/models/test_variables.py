@@ -14,6 +14,7 @@ from jobs.spec.plan.variables import (
     memory_per_device,
     optimizer_slots,
     parameters,
+    shadowed_rules,
     shard_shape,
     suggest_layout,
     variables,
@@ -106,11 +107,15 @@ KERNEL = Variable("dense_1/kernel", (64, 10))
 BIAS = Variable("dense_1/bias", (10,))
 
 
+def mesh_of(*rules: tuple[str, Sequence[str | None]], shape: tuple[int, ...] = (2, 2)) -> MeshSpec:
+    layout = tuple(LayoutRule(match=match, axes=axes) for match, axes in rules)
+    return MeshSpec(shape=shape, axis_names=("data", "model"), layout=layout)
+
+
 def problems_of(
     *rules: tuple[str, Sequence[str | None]], batch: int = 32, shape: tuple[int, ...] = (2, 2)
 ) -> dict[str, str]:
-    layout = tuple(LayoutRule(match=match, axes=axes) for match, axes in rules)
-    mesh = MeshSpec(shape=shape, axis_names=("data", "model"), layout=layout)
+    mesh = mesh_of(*rules, shape=shape)
     return {p.pointer: p.message for p in check_layout(mesh, [KERNEL, BIAS], batch)}
 
 
@@ -122,9 +127,30 @@ def test_a_rule_that_matches_nothing_is_named() -> None:
     assert "matches no variable" in problems_of(("dense", (None, "model")))["/mesh/layout/0/match"]
 
 
-def test_two_rules_on_one_path_are_named() -> None:
-    messages = problems_of((".*/kernel", (None, "model")), ("dense_1/.*", (None, "model")))
-    assert "both match 'dense_1/kernel'" in messages["/mesh/layout/1/match"]
+def test_of_two_rules_on_one_path_the_first_applies() -> None:
+    rules = ("dense_1/kernel", (None, "model")), (".*/kernel", ("model", "data"))
+    # The second one does not divide the kernel's ten columns.
+    assert "applies" not in problems_of(*rules, shape=(4, 2)).values()
+    assert not problems_of(*rules, shape=(4, 2))
+    assert "dimension 1" in problems_of(*reversed(rules), shape=(4, 2))["/mesh/layout/0/axes"]
+
+
+def test_a_rule_that_another_one_precedes_has_a_note() -> None:
+    mesh = mesh_of((".*/kernel", (None, "model")), ("dense_1/.*", (None, "model")), (".*/bias", ("model",)))
+    (note,) = shadowed_rules(mesh, [KERNEL])
+    assert note.pointer == "/mesh/layout/1/match"
+    assert note.message.startswith(
+        "rule 1 (.*/kernel) and rule 2 (dense_1/.*) both match 'dense_1/kernel'; the first one applies, so"
+    )
+    assert "applies to no variable: move it up" in note.message
+    # It applies to the bias, so it is of use.
+    notes = [note.message for note in shadowed_rules(mesh, [KERNEL, BIAS])]
+    assert [message.endswith("the first one applies") for message in notes] == [True, False]
+
+
+def test_an_axis_that_a_rule_names_twice_is_rejected() -> None:
+    messages = problems_of((".*/kernel", ("model", "model")))
+    assert "names the axis 'model' twice" in messages["/mesh/layout/0/axes"]
 
 
 def test_a_rule_of_lower_rank_is_rejected() -> None:

@@ -81,6 +81,7 @@ def spec(
     data: dict[str, Any] | None = None,
     fit: dict[str, Any] | None = None,
     env: dict[str, str] | None = None,
+    mesh: dict[str, Any] | None = None,
 ) -> Any:
     model = {"kind": "script", "digest": DIGEST, "entry": entry, "args": args or {}, "env": env or {}}
     parts = {"model": model, "fit": fit or {"epochs": 3}}
@@ -88,6 +89,8 @@ def spec(
         parts["search"] = {"objective": OBJECTIVE, "space": [space("rate")], **search}
     if data is not None:
         parts["data"] = data
+    if mesh is not None:
+        parts["mesh"] = mesh
     return parts
 
 
@@ -298,3 +301,19 @@ def test_the_numbers_of_numpy_are_reported(warm: RunnerProcess, base: Path) -> N
         "import numpy as np, trainyard_report\ntrainyard_report.report(np.int64(2), loss=np.float32(0.5))\n"
     )
     assert series(warm.run(train_task(base / "numpy", text)), "loss") == [(2, 0.5)]
+
+
+def test_a_script_sees_the_simulated_devices_of_its_mesh_and_its_axes(base: Path) -> None:
+    text = (
+        "import os, jax\n"
+        "mesh = json.loads(os.environ['TRAINYARD_MESH'])\n"
+        "grid = jax.make_mesh(tuple(mesh['axes'].values()), tuple(mesh['axes']))\n"
+        "report(1, devices=jax.device_count(), model=grid.shape['model'], batch=len(mesh['batch_axis']))\n"
+        "report(2, own=os.environ['XLA_FLAGS'].count('--xla_cpu_enable_fast_math=false'))\n"
+    )
+    mesh = {"shape": [2, 3], "axis_names": ["data", "model"], "simulate": 6}
+    env = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=false"}
+    with runner(base / "mesh") as process:
+        events = process.run(train_task(base / "mesh", text, mesh=mesh, env=env, fit={"epochs": 3}))
+    assert events[-1].type == "result", events[-1]
+    assert [series(events, name)[0][1] for name in ("devices", "model", "batch", "own")] == [6, 3, 4, 1]

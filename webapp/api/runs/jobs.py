@@ -15,7 +15,8 @@ from jobs.answers.runs.events import EventsOut, LogsOut
 from jobs.answers.runs.jobs import AttemptOut, ChangedJobOut, CheckpointOut, JobOut
 from jobs.answers.runs.metrics import MetricsOut
 from jobs.answers.runs.results import ArtifactOut
-from jobs.errors import BadInput, Forbidden
+from jobs.answers.runs.shardings import ShardingsOut
+from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models.sessions import stored_key
@@ -23,6 +24,7 @@ from jobs.queries.experiments.plan import resource_warnings
 from jobs.queries.runs import events as event_log
 from jobs.queries.runs import jobs as queries
 from jobs.queries.runs import metrics as metric_log
+from jobs.queries.runs.shardings import shardings_of
 from jobs.spec.json_types import JsonObject
 from jobs.spec.labels import Labels
 from jobs.spec.name_lists import read_names
@@ -194,6 +196,18 @@ def list_attempts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Pa
     """List the attempts with their workers, outcomes and reproducibility records."""
     job = access.get_job(actor(request), job_id)
     return paginate(Page[AttemptOut], queries.attempts_with_trials(job), paging, queries.attempt_out)
+
+
+@router.get("/jobs/{int:job_id}/shardings", response=ShardingsOut)
+def get_shardings(request: HttpRequest, job_id: Id) -> ShardingsOut:
+    """Return how the weights of a training on a mesh are divided, beside the design, and its speed."""
+    job = access.get_job(actor(request), job_id)
+    if (shardings := shardings_of(job)) is None:
+        raise NotFound(
+            f"no training of job {job.pk} has reported its shardings: only trainings on a mesh do, once the "
+            "model is built"
+        )
+    return shardings
 
 
 @router.get("/jobs/{int:job_id}/metrics", response=MetricsOut)

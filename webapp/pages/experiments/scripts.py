@@ -20,6 +20,7 @@ from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries.code import code as code_queries
 from jobs.queries.data import datasets
 from jobs.queries.experiments import experiments
+from jobs.queries.runs.offered_devices import offered_devices
 from jobs.spec.plan import names
 from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows
 from webapp.forms.experiments.script.descriptions import describe_others
@@ -139,6 +140,7 @@ def _show_script_form(
         rows,
         data,
         initial=_initial_form_values(experiment, document),
+        offers_tpu=offered_devices().has_tpu,
     )
     arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
     # One row to begin with, if the code declares no argument.

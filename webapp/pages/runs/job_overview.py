@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from django.utils.module_loading import import_string
 
+from jobs.answers.runs.shardings import ShardingsOut
 from jobs.answers.search.search_results import (
     AnswerOut,
     BaselineOut,
@@ -22,6 +23,7 @@ from jobs.queries.data import datasets
 from jobs.queries.registry import registry, versions
 from jobs.queries.runs import evaluations, model_reports
 from jobs.queries.runs.model_reports import StoredReport
+from jobs.queries.runs.shardings import shardings_of
 from jobs.queries.search import (
     answer,
     baseline,
@@ -109,6 +111,7 @@ class JobOverview(Context):
     command: str
     findings: list[tuple[StoredReport, str]]
     chosen_epoch: ChosenEpoch | None
+    shardings: ShardingsOut | None
 
 
 def overview_contexts(request: Request, row: Job) -> tuple[Context, ...]:
@@ -145,7 +148,12 @@ def _job_overview(request: Request, row: Job) -> JobOverview:
         command=shlex.join(getattr(row.results, "command", ())),
         findings=model_reports.report_findings(model_reports.reports_of_job(row, ("report",))),
         chosen_epoch=retraining.chosen_epoch(row),
+        shardings=shardings_of(row) if _has_mesh(row) else None,
     )
+
+
+def _has_mesh(row: Job) -> bool:
+    return row.revision is not None and row.revision.spec.mesh is not None
 
 
 def _details(row: Job) -> object:

@@ -44,11 +44,16 @@ REPORT_TABS = {"report": "report", "evaluation": "evaluation", "layers": "summar
 
 BY_SECONDS = "by seconds since the start of the attempt"
 WAITING = "percent of the time of an epoch's steps in which they wait for rows to be read"
+SPEED = "on the mesh, without compilation and validation; by epochs"
 SYSTEM_TITLES = {
     "system/cpu_percent": ("CPU", f"runner and its children; 100 % is one core; {BY_SECONDS}"),
     "system/memory_mib": ("Memory", f"MiB; runner and its children; {BY_SECONDS}"),
     "system/data_wait_percent": ("Waiting for data", f"{WAITING}; by epochs"),
     "system/retrain_data_wait_percent": ("Waiting for data in the final training", f"{WAITING}; by epochs"),
+    "system/steps_per_second": ("Steps per second", SPEED),
+    "system/rows_per_second": ("Rows per second", SPEED),
+    "system/retrain_steps_per_second": ("Steps per second in the final training", SPEED),
+    "system/retrain_rows_per_second": ("Rows per second in the final training", SPEED),
 }
 """The title and the hint of each chart of the tab System, by the name of its metric."""
 

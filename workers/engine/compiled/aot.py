@@ -13,7 +13,7 @@ import logging
 import os
 import pickle
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,22 @@ class AheadOfTimeFunction:
         name: identifies the function among stored programs; must depend on everything that determines it
             except its arguments.
         donated: index for the argument whose buffers the program may reuse, if any.
+        devices: those of the mesh on which it runs; None for the first device.
+        out_shardings: how its results are divided over them; JAX chooses if absent.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str, donated: int | None = None) -> None:
-        self._jit = jax.jit(function, donate_argnums=() if donated is None else donated)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        donated: int | None = None,
+        *,
+        devices: Sequence[Any] | None = None,
+        out_shardings: Any = None,
+    ) -> None:
+        chosen = {} if out_shardings is None else {"out_shardings": out_shardings}
+        self._jit = jax.jit(function, donate_argnums=() if donated is None else donated, **chosen)
+        self._devices = devices
         self._name = name
         self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
@@ -76,15 +88,20 @@ class AheadOfTimeFunction:
         body = {"name": self._name, "shapes": shapes, "tree": str(tree), "fingerprint": fingerprint()}
         # `whole-` sets these files apart from those of JAX's own cache in the same folder.
         key = f"whole-{json_digest(body)}"
-        if (program := _load(programs, key)) is not None:
+        if (program := self._load(programs, key)) is not None:
             return program
         # Runners that start together need the same program.
         with compile_lock.first(programs.folder / f".{key}.lock") as is_first:
             if is_first:
                 # Another process may have stored it after the look above and before the lock was free.
-                return _load(programs, key) or self._compile(arguments, programs, key)
+                return self._load(programs, key) or self._compile(arguments, programs, key)
         # The first one has stored it, unless it was killed or its programs cannot be stored.
-        return _load(programs, key) or self._compile(arguments, programs, key)
+        return self._load(programs, key) or self._compile(arguments, programs, key)
+
+    def _load(self, programs: cache.FileCache, key: str) -> Callable[..., Any] | None:
+        """Return the program stored under `key`, or None if there is none that can be used."""
+        stored = programs.get(key)
+        return None if stored is None else _deserialize(stored, self._devices)
 
     def _compile(self, arguments: tuple[Any, ...], programs: cache.FileCache, key: str) -> Callable[..., Any]:
         # On CPU, XLA cannot serialize a program that came out of JAX's own cache.
@@ -161,13 +178,7 @@ def _serialize(compiled: Any) -> bytes | None:
     return None if program is None else hashlib.sha256(program).digest() + program
 
 
-def _load(programs: cache.FileCache, key: str) -> Callable[..., Any] | None:
-    """Return the program stored under `key`, or None if there is none that can be used."""
-    stored = programs.get(key)
-    return None if stored is None else _deserialize(stored)
-
-
-def _deserialize(stored: bytes) -> Callable[..., Any] | None:
+def _deserialize(stored: bytes, devices: Sequence[Any] | None) -> Callable[..., Any] | None:
     """Return a stored program, or None if it is unusable; it is then compiled and stored again."""
     checksum, program = stored[:CHECKSUM_BYTES], stored[CHECKSUM_BYTES:]
     # It is machine code: a damaged program must never run.
@@ -175,16 +186,16 @@ def _deserialize(stored: bytes) -> Callable[..., Any] | None:
         log.warning("a stored program is damaged and is compiled again")
         return None
     return _result_or_warning(
-        "a stored program cannot be loaded and is compiled again", lambda: _loaded(program)
+        "a stored program cannot be loaded and is compiled again", lambda: _loaded(program, devices)
     )
 
 
-def _loaded(program: bytes) -> Callable[..., Any]:
+def _loaded(program: bytes, devices: Sequence[Any] | None) -> Callable[..., Any]:
     # The folder belongs to one project and its programs run as machine code: unpickling adds no risk.
     parts = pickle.loads(program)  # noqa: S301
     # Without a mesh a program is for the first device, however many this process sees.
     loaded: Callable[..., Any] = serialize_executable.deserialize_and_load(
-        *parts, execution_devices=jax.devices()[:1]
+        *parts, execution_devices=jax.devices()[:1] if devices is None else devices
     )
     return loaded
 

@@ -17,8 +17,10 @@ IGNORED_FIT_FIELDS = frozenset(
     {"epochs", "early_stopping", "seed", "shuffle", "steps_per_execution", "class_weights"}
 )
 """Fields of `fit` that no compiled step depends on."""
-IGNORED_SPEC_FIELDS = frozenset({"version", "search", "mesh", "after", "resources"})
-"""Fields of a spec that no compiled step depends on. On a mesh Keras' `fit` runs the steps."""
+IGNORED_SPEC_FIELDS = frozenset({"version", "search", "after", "resources"})
+"""Fields of a spec that no compiled step depends on."""
+IGNORED_MESH_FIELDS = frozenset({"simulate", "preallocate", "memory_fraction"})
+"""Fields of a mesh that no compiled step depends on."""
 TRACED = "traced"
 """Replaces the value of a traced hyperparameter in the key. 0 and None stay: they change the program."""
 
@@ -56,4 +58,7 @@ def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
         "dataset": [dataset.digest, profile.kind, profile.task, profile.outputs, profile.input_shape],
         "rows": hashlib.sha256(rows.tobytes()).hexdigest(),
     }
+    if spec.mesh is not None:
+        # A program runs on the devices for which it was compiled, with the state divided as it was there.
+        body["mesh"] = spec.mesh.model_dump(mode="json", exclude=set(IGNORED_MESH_FIELDS))
     return json.dumps(body, sort_keys=True)

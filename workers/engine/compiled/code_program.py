@@ -15,6 +15,7 @@ import numpy as np
 from workers.engine.arrays import Array
 from workers.engine.compiled.device_feed import stays_on_device
 from workers.engine.compiled.model_functions import ModelFunctions
+from workers.engine.compiled.placement import MeshPlacement
 from workers.engine.compiled.program import Program
 from workers.engine.compiled.state import Leaves, State
 from workers.engine.compiled.traced_hyperparameters import TracedHyperparameter
@@ -27,11 +28,12 @@ class CodeFunctions(ModelFunctions):
     """A compiled model's functions; see `ModelFunctions`.
 
     Args:
-        model: built and compiled, on one device; its metrics are built and reset.
+        model: built and compiled; its metrics are built and reset.
         traced: its hyperparameters that are arguments.
         size: rows in a batch.
         short_batch: the row count of an epoch's last batch if the tables of row numbers fill it.
         is_weighted: whether the training rows have weights.
+        divide: divides a batch among the devices of a mesh, in a compiled function.
     """
 
     def __init__(
@@ -42,9 +44,10 @@ class CodeFunctions(ModelFunctions):
         size: int,
         short_batch: int | None,
         is_weighted: bool,
+        divide: Callable[[Any], Any],
     ) -> None:
         super().__init__(model, traced, short_batch=short_batch)
-        self._size, self._is_weighted = size, is_weighted
+        self._size, self._is_weighted, self._divide = size, is_weighted, divide
         self._initial_metrics = [np.array(variable.value) for variable in model.metrics_variables]
 
     def validate(self, state: State, *validation: Any) -> Any:
@@ -86,14 +89,13 @@ class CodeFunctions(ModelFunctions):
         count, size = len(arrays[0]), self._size
 
         def update_with(step: Any, metrics: Leaves) -> Leaves:
-            return update(
-                metrics, *(jax.lax.dynamic_slice_in_dim(part, step * size, size) for part in arrays)
-            )
+            batch = (jax.lax.dynamic_slice_in_dim(part, step * size, size) for part in arrays)
+            return update(metrics, *map(self._divide, batch))
 
         if batches := count // size:
             metrics = jax.lax.fori_loop(0, batches, update_with, list(map(jax.numpy.asarray, metrics)))
         if rest := count % size:
-            metrics = update(metrics, *(part[count - rest :] for part in arrays))
+            metrics = update(metrics, *(self._divide(part[count - rest :]) for part in arrays))
         return metrics
 
     def _batch(self, x: Any, y: Any, weights: Any) -> tuple[Any, ...]:
@@ -104,26 +106,32 @@ class CodeProgram(Program):
     """A compiled model's functions; see `Program`.
 
     Args:
-        model: built and compiled, on one device.
+        model: built and compiled.
         batches: the training data; the last batch is not filled.
         key: equal for models that can share these functions.
+        placement: where its arrays are on a mesh; None for one device.
     """
 
-    def __init__(self, model: Any, batches: Batches, key: str) -> None:
+    def __init__(
+        self, model: Any, batches: Batches, key: str, placement: MeshPlacement | None = None
+    ) -> None:
         batch = next(batches.draw(1))
+        divide = (lambda rows: rows) if placement is None else placement.divided
         make_functions = partial(
             CodeFunctions,
             size=batches.size,
-            # In a block of rows that is sent to the device, no batch is filled.
-            short_batch=batches.short_batch if stays_on_device(batches) else None,
+            # In a block of rows that is sent to the devices, no batch is filled.
+            short_batch=batches.short_batch if placement is None and stays_on_device(batches) else None,
             is_weighted=batches.is_weighted,
+            divide=divide,
         )
-        super().__init__(model, batch if batches.is_weighted else batch[:2], key, make_functions)
+        super().__init__(model, batch if batches.is_weighted else batch[:2], key, make_functions, placement)
         self._batch_size = batches.size
         functions = self._functions
         if not isinstance(functions, CodeFunctions):
             raise TypeError("the functions of another model")
-        self._test = self._compile(functions.test)
+        # Its results are its arguments for the next rows.
+        self._test = self._compile(functions.test, results=self.initial_metrics())
         self._score = self._compile(functions.score)
 
     def test(self, state: State, *rows: Any, rows_at_once: int) -> dict[str, float]:
@@ -137,7 +145,9 @@ class CodeProgram(Program):
         length = max(rows_at_once // self._batch_size, 1) * self._batch_size
         metrics: Any = self.initial_metrics()
         for start in range(0, len(rows[0]), length):
-            block = (part[start : start + length] for part in rows)
+            block: Any = [part[start : start + length] for part in rows]
+            if self.placement is not None:
+                block = self.placement.whole(block)
             metrics = self._test(state[0], state[1], metrics, *block)
         return numbers_of(self._logs(metrics))
 

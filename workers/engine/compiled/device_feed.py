@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from workers.engine.arrays import Array
+from workers.engine.compiled.placement import MeshPlacement
 from workers.engine.data.batches import Batches
 from workers.engine.data.prefetch import Waiting, prefetched
 
@@ -26,13 +27,13 @@ class Block(NamedTuple):
         end: number after the last batch.
         batches: how many batches the epoch has.
         data: a program's arguments: x and y, each batch's row numbers, (batches, batch size), and their
-            weights, (batches, batch size).
+            weights, (batches, batch size). On a mesh: x, y and weights, each (batches, batch size, …).
     """
 
     first: int
     end: int
     batches: int
-    data: tuple[Any, Any, Any, Any]
+    data: tuple[Any, ...]
 
 
 def stays_on_device(batches: Batches) -> bool:
@@ -47,19 +48,22 @@ class DeviceFeed:
     Args:
         batches: the training data.
         epochs: the last epoch; blocks for later ones are not made in advance.
+        placement: the mesh whose devices share each batch; None for one device.
 
     Attributes:
         resident: all features and targets on the device; None if they do not fit.
         waiting: how long blocks were waited for.
     """
 
-    def __init__(self, batches: Batches, epochs: int) -> None:
-        self._batches, self._epochs = batches, epochs
+    def __init__(self, batches: Batches, epochs: int, placement: MeshPlacement | None = None) -> None:
+        self._batches, self._epochs, self._placement = batches, epochs, placement
         self._blocks: Generator[Block] | None = None
         self._next: tuple[int, int] | None = None
         self.waiting = Waiting()
         self.resident: tuple[Any, Any] | None = None
-        if stays_on_device(batches):
+        # On a mesh an epoch's rows are sent in order, so that each device gets its part of every batch: rows
+        # that stay where they are would have to be exchanged between the devices in every step.
+        if placement is None and stays_on_device(batches):
             self.resident = jax.device_put(batches.x), jax.device_put(batches.y)
         # Up to four blocks are on the device at once: one in use, two waiting and one in transfer.
         in_memory = isinstance(batches.x, np.ndarray)
@@ -118,7 +122,13 @@ class DeviceFeed:
                 yield partial(self._transfer, last, rows[last:, :short], weights[last:, :short])
 
     def _transfer(self, start: int, rows: Array, weights: Array) -> Block:
-        """Copy some batches to the device."""
+        """Copy some batches to the device, or the devices."""
+        if (placement := self._placement) is not None:
+            parts = self._batches.x[rows.ravel()], self._batches.y[rows.ravel()]
+            shaped = *(part.reshape(*rows.shape, *part.shape[1:]) for part in parts), weights
+            placed = tuple(map(placement.batches, shaped))
+            jax.block_until_ready(placed)
+            return Block(start, start + len(rows), self._batches.steps, placed)
         flat = rows.ravel()
         x, y = jax.device_put(self._batches.x[flat]), jax.device_put(self._batches.y[flat])
         # JAX returns before they are copied, and waiting for them is waiting for data.

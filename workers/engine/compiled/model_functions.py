@@ -41,6 +41,19 @@ class ModelFunctions:
         """Train on one batch: the rows `rows` in x and y with `weights`, both (batch size,)."""
         return self._train(state, x[rows], y[rows], weights, hyperparameters)
 
+    def numbered_step(
+        self, state: State, hyperparameters: Any, x: Any, y: Any, weights: Any, number: Any
+    ) -> tuple[State, Any]:
+        """Train on one of the batches x, y and weights, (batches, batch size, …); return the next number.
+
+        On a mesh each device has its part of every batch, so the batch is chosen without moving rows. The
+        number stays on the devices, since a transfer to each of them takes as long as a small step.
+        """
+        x, y, weights = (
+            jax.lax.dynamic_index_in_dim(part, number, keepdims=False) for part in (x, y, weights)
+        )
+        return self._train(state, x, y, weights, hyperparameters), number + 1
+
     def steps(
         self,
         state: State,

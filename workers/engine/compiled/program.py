@@ -12,6 +12,7 @@ from workers.engine.arrays import Array
 from workers.engine.compiled.aot import AheadOfTimeFunction
 from workers.engine.compiled.autotune import MAX_TIME_RATIO, estimate_step_mode, is_long_step, timing_clock
 from workers.engine.compiled.model_functions import ModelFunctions
+from workers.engine.compiled.placement import MeshPlacement, host_copy
 from workers.engine.compiled.state import Leaves, State, copied
 from workers.engine.compiled.timing_comparison import TimingComparison, Variant
 from workers.engine.compiled.timing_results import STEP_MODE, StepMode, TimingResults
@@ -31,14 +32,15 @@ class Program:
     The model must not change afterwards, except for its variables' values.
 
     Args:
-        model: built and compiled, on one device.
+        model: built and compiled.
         batch: a batch as used in training: x, y, weights.
         key: equal for models that can share these functions; see `program_key`.
         make_functions: defines the functions for the model and its traced hyperparameters.
+        placement: where its arrays are on a mesh; None for one device.
 
     Attributes:
         model: the model.
-        predict: compiled function; takes trainable variables, other variables and x.
+        placement: see above.
         call_length: steps in each call, shared by all trainings that do not fix it.
         training_time: time that the program's trainings have taken.
         vmapped: trains several trainings in one call.
@@ -50,8 +52,10 @@ class Program:
         batch: tuple[Array, ...],
         key: str,
         make_functions: Callable[..., ModelFunctions] = ModelFunctions,
+        placement: MeshPlacement | None = None,
     ) -> None:
         self.model = model
+        self.placement = placement
         ensure_built(model)
         build_metrics(model, batch)
         model.reset_metrics()
@@ -62,7 +66,12 @@ class Program:
         self._many_steps = self._compile(functions.steps, donated=0)
         self._epoch = self._compile(functions.epoch, donated=0)
         self._one_step = self._compile(functions.step, donated=0)
-        self.predict = self._compile(functions.predict)
+        self._numbered_step = self._compile(
+            functions.numbered_step,
+            donated=0,
+            results=((*self._leaves()[:3], self.initial_metrics()), self._placed(np.int32(0))),
+        )
+        self._predict = self._compile(functions.predict)
         self._logs = self._compile(functions.metric_results)
         self.call_length = CallLength()
         self._timings = TimingResults(key)
@@ -75,30 +84,66 @@ class Program:
             self.training_time, guard=lambda: self._timings.assumed(STEP_MODE, self._estimated_mode)
         )
 
-    def _compile(self, function: Callable[..., Any], donated: int | None = None) -> AheadOfTimeFunction:
+    def _compile(
+        self, function: Callable[..., Any], donated: int | None = None, results: Any = None
+    ) -> AheadOfTimeFunction:
+        """Return a compiled function; on a mesh its results are divided like the arrays in `results`."""
         # The name of the method is part of the key under which its program is stored.
-        return AheadOfTimeFunction(function, f"{function.__name__} of {self._key}", donated)
+        name, placement = f"{function.__name__} of {self._key}", self.placement
+        if placement is None:
+            return AheadOfTimeFunction(function, name, donated)
+        shardings = None if results is None else placement.shardings(results)
+        return AheadOfTimeFunction(
+            function, name, donated, devices=placement.devices, out_shardings=shardings
+        )
+
+    def _placed(self, tree: Any) -> Any:
+        """Return arrays of the host as the functions take them: on a mesh whole on each device."""
+        return tree if self.placement is None else self.placement.whole(tree)
+
+    def _leaves(self) -> State:
+        """Return the variables' arrays."""
+        model = self.model
+        groups = (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            model.optimizer.variables,
+            model.metrics_variables,
+        )
+        trainable, other, optimizer, metrics = ([variable.value for variable in group] for group in groups)
+        return trainable, other, optimizer, metrics
+
+    def predict(self, trainable: Leaves, other: Leaves, x: Array) -> Any:
+        """Return the predictions for one batch, (rows, outputs), with these variables."""
+        return self._predict(trainable, other, x if self.placement is None else self.placement.rows(x))
 
     @property
     def step_mode(self) -> StepMode:
-        """The faster mode if it has been timed, else the estimated one."""
+        """The faster mode if it has been timed, else the estimated one; on a mesh one step in each call."""
+        if self.placement is not None:
+            return "one"
         return self._timings.step_mode or self._estimated_mode
 
     def hyperparameters(self) -> Array:
         """Return the traced hyperparameters' current values, (hyperparameters,) float32."""
-        return np.array([hyperparameter.read() for hyperparameter in self._traced], dtype=np.float32)
+        current = np.array([hyperparameter.read() for hyperparameter in self._traced], dtype=np.float32)
+        values: Array = self._placed(current)
+        return values
 
     def state(self) -> State:
         """Copy the model's variables."""
-        model = self.model
         # A copy: training functions donate the state they are given, which makes its buffers unusable.
-        groups = model.trainable_variables, model.non_trainable_variables, model.optimizer.variables
-        trainable, other, optimizer = (copied([variable.value for variable in group]) for group in groups)
-        return trainable, other, optimizer, self.initial_metrics()
+        trainable, other, optimizer, _ = self._leaves()
+        return copied(trainable), copied(other), copied(optimizer), self.initial_metrics()
 
     def initial_metrics(self) -> Leaves:
         """Return the metrics' variables before an epoch's first batch."""
-        return list(self._initial_metrics)
+        return self.metrics_of(self._initial_metrics)
+
+    def metrics_of(self, values: Leaves) -> Leaves:
+        """Return these values of the metrics' variables as the functions take them."""
+        placed: Leaves = self._placed(list(values))
+        return placed
 
     def write_to_model(self, state: State) -> None:
         """Copy a state into the model's variables."""
@@ -109,9 +154,11 @@ class Program:
             model.optimizer.variables,
             model.metrics_variables,
         )
-        for variables, leaves in zip(groups, state, strict=True):
+        # On a mesh a variable may be larger than a device, and than the host would like to hold twice.
+        values = state if self.placement is None else copied(state)
+        for variables, leaves in zip(groups, values, strict=True):
             for variable, leaf in zip(variables, leaves, strict=True):
-                variable.assign(np.asarray(leaf))
+                variable.assign(np.asarray(leaf) if self.placement is None else leaf)
 
     def weights(self, state: State) -> list[Array]:
         """Copy the model's weights out of a state to the host, ordered as in `model.variables`."""
@@ -125,7 +172,7 @@ class Program:
                 strict=True,
             )
         }
-        return [np.array(leaf_of[id(variable)]) for variable in model.variables]
+        return [host_copy(leaf_of[id(variable)]) for variable in model.variables]
 
     def logs(self, state: State) -> dict[str, float]:
         """Return loss and metrics over all batches since the metrics were reset."""
@@ -138,7 +185,8 @@ class Program:
             mode: one of `STEP_MODES`.
             state: donated.
             hyperparameters: see `hyperparameters`.
-            data: x, y, row numbers (batches, batch size) and weights (batches, batch size).
+            data: x, y, row numbers (batches, batch size) and weights (batches, batch size); on a mesh x, y
+                and weights, each (batches, batch size, …).
             steps: the batches to train on, by their numbers.
         """
         began = time.perf_counter()
@@ -148,7 +196,11 @@ class Program:
 
     def _run(self, mode: str, state: State, hyperparameters: Array, data: Any, steps: range) -> State:
         """Do `train` without recording its duration."""
-        if mode == "many":
+        if self.placement is not None:
+            number = self._placed(np.int32(steps.start))
+            for _ in steps:
+                state, number = self._numbered_step(state, hyperparameters, *data, number)
+        elif mode == "many":
             state = self._many_steps(state, hyperparameters, *data, steps.start, steps.stop)
         else:
             x, y, rows, weights = data
@@ -192,6 +244,10 @@ class Program:
             steps_left: steps until the current training ends.
         """
         spent, default = self.training_time, self._estimated_mode
+        # On a mesh the other mode took twice the time of single steps with convolutions, which would be all
+        # that its measurement shows there.
+        if self.placement is not None:
+            return
         if self._timings.step_mode is not None or not spent.steps:
             return
         # The other mode is neither compiled nor run: convolutions are up to ten times slower in it.

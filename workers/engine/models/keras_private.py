@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 from keras.src.backend.common import global_state
+from keras.src.backend.jax import trainer as jax_trainer
 from keras.src.initializers import random_initializers
 from keras.src.models.functional import Functional
 from keras.src.saving import object_registration
@@ -135,6 +136,26 @@ def stored_table(layer: Any) -> Any:
 def scale_of_einsum(layer: Any, scale: Any) -> Any:
     """Return a quantized EinsumDense's scale in a shape that divides its kernel."""
     return layer._adjust_scale_for_dequant(scale)
+
+
+def layout_of(variable: Any) -> Any:
+    """Return the layout or sharding with which a variable was made under a distribution; None for others."""
+    return getattr(variable, "_layout", None)
+
+
+def lay_out_each_batch() -> None:
+    """Have `fit`, `evaluate` and `predict` divide each batch by its own shape, in this process.
+
+    Keras 3.15.1 computes the layouts from the first batch and keeps them, so a shorter last batch that the
+    mesh does not divide ends in an error of JAX.
+    """
+
+    def divided(iterator: Any, distribution: Any) -> Iterator[Any]:
+        del distribution  # `_distribute_data` asks for the current one
+        for batch in iterator.data_adapter.get_jax_iterator():
+            yield jax_trainer._distribute_data(batch)
+
+    jax_trainer.JAXEpochIterator._get_distributed_iterator = divided
 
 
 def set_initial_value(variable: Any, value: Any) -> None:

@@ -1,6 +1,7 @@
 """Runs a script once: with its arguments in its own folder, and reads its reports."""
 
 import contextlib
+import json
 import math
 import os
 import shlex
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from jobs.messages.task import OwnCode
+from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.sections.pruning import Verdict
 from jobs.spec.sections.script_model import ScriptModel
 from jobs.spec.sections.search import Objective
@@ -72,6 +74,7 @@ class Plan:
         bounds: limit its outputs.
         prefix: starts its outputs' names.
         grace: seconds from SIGTERM to SIGKILL.
+        mesh: its devices, which this process's environment makes visible; None for the usual ones.
     """
 
     script: ScriptModel
@@ -87,6 +90,7 @@ class Plan:
     check: Check | None = None
     prefix: str = ""
     grace: float = GRACE_SECONDS
+    mesh: MeshSpec | None = None
 
 
 @dataclass
@@ -202,6 +206,12 @@ class _Run:
             "TRAINYARD_OUTPUT": str(self._outputs),
             "TRAINYARD_SEED": str(self._plan.seed),
         }
+        if (mesh := self._plan.mesh) is not None:
+            axes = dict(zip(mesh.axis_names, mesh.shape, strict=True))
+            fixed["TRAINYARD_MESH"] = json.dumps({"axes": axes, "batch_axis": mesh.batch_axis})
+            # Of repeated flags the last one counts: the number of devices follows the flags of the script.
+            flags = self._plan.script.env.get("XLA_FLAGS", ""), os.environ.get("XLA_FLAGS", "")
+            fixed["XLA_FLAGS"] = " ".join(dict.fromkeys(filter(None, flags)))
         if self._plan.data is not None:
             fixed["TRAINYARD_DATA"] = str(self._plan.data)
         return {**inherited, **self._plan.script.env, **fixed}

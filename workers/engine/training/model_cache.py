@@ -28,6 +28,7 @@ from workers.engine.models.scaling import Scaling
 from workers.engine.models.templates.site import set_traced
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import widened, widths_of
+from workers.engine.training.mesh_setup import set_mesh
 from workers.engine.training.prepare import Prepared, batches_of, prepare
 
 MAX_MODELS = 16
@@ -114,8 +115,8 @@ class ModelCache:
         Raises:
             BadLayout, BadSpec: see `prepare.prepare`.
         """
-        # On a mesh there is no program that trainings could share. Other preparations have their own caches.
-        if spec.mesh is not None or spec.model.info.preparation:
+        # Other preparations have their own caches.
+        if spec.model.info.preparation:
             return prepare(spec, dataset, rows, name=name, seed=seed)
         built = widened(spec, dataset.profile, len(rows))
         key = program_key(built, dataset, rows)
@@ -138,6 +139,8 @@ class ModelCache:
 def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:
     """Return a cached model in the same state as a new one for `spec` and `seed`."""
     model = cached.model
+    # Another model may have been built on one device since, and functions are traced when they are needed.
+    set_mesh(spec)
     batches = batches_of(spec, dataset, rows, seed)
     widths = widths_of(spec, dataset.profile)
     assign(cached.initial.fixed, cached.fixed)

@@ -32,6 +32,8 @@ from workers.engine.models.build import compile_model
 from workers.engine.models.code_models import code_build
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.initial_values import InitialValues
+from workers.engine.models.mesh import current as current_mesh
+from workers.engine.models.mesh import restore as restore_mesh
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code.entries import entry_of
@@ -44,6 +46,7 @@ from workers.engine.training.code_evaluation import CodeEvaluationSet, CodeLoop,
 from workers.engine.training.declarations import report_declared
 from workers.engine.training.hooks import EpochHook
 from workers.engine.training.loops import Loop
+from workers.engine.training.mesh_setup import check_live, placement, set_mesh
 from workers.engine.training.own_fit import CodeFitLoop, OwnFitTraining
 from workers.engine.training.plan import EvaluationSet, TrainingPlan
 from workers.engine.training.prepare import Prepared, batches_of, predict_batch_size
@@ -99,6 +102,7 @@ class PreparedCode(Prepared):
         """See `Prepared.training`."""
         if plan.execution is not None:
             report_declared(plan.report, self.spec, self.build.hyperparameters)
+        self.report_mesh(plan)
         if self.program is not None:
             return Training(plan)
         # A `fit` may need validation data also in a training on all rows.
@@ -123,6 +127,7 @@ class PreparedCode(Prepared):
         """See `Prepared.model_to_save`."""
         # The trained model has an optimizer, which its file shall not have, and programs that refer to it.
         arrays = values(self.model.variables)
+        use_mesh(None, [], 1)
         keras.utils.set_random_seed(self.seed)
         fresh = _built(self.spec, self.dataset)
         assign(fresh.model.variables, arrays)
@@ -196,9 +201,13 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
         BadSpec: the spec asks for something that these data cannot provide.
         CodeFailure: the code cannot be imported, or builds no model for these data.
     """
-    use_mesh(None, [], 1)
+    set_mesh(spec)
+    mesh = current_mesh()
     keras.utils.set_random_seed(seed)
     build = _built(spec, dataset)
+    # Code that begins with `clear_session` has built its model without the mesh, which `check_live` reports.
+    # Later variables, such as the optimizer's slots, follow the design again.
+    restore_mesh(mesh)
     batches = _batches(spec, dataset, rows, seed, build)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
@@ -209,9 +218,12 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
         "initial": InitialValues([]),
     }
     if not build.is_plain:
+        check_live(spec, build.model)
         return PreparedCode(model=build.model, batches=batches, build=build, seed=seed, **common)
     if not build.is_compiled:
         compile_model(build.model, spec, dataset.profile, scaling, steps=batches.steps)
+    ensure_built(build.model)
+    check_live(spec, build.model)
     cached = _cached(build, batches, program_key(spec, dataset, rows), seed)
     return PreparedCode(
         model=cached.build.model,
@@ -228,7 +240,6 @@ def _cached(build: CodeBuild, batches: Batches, key: str, seed: int) -> _Cached:
 
     A trial's executions share it, so it is compiled once, and they may be trained in one call.
     """
-    ensure_built(build.model)
     if build.is_compiled:
         # Weights are an argument of the steps, but a step without them is another program.
         key = f"{key} weighted={batches.is_weighted} resident={stays_on_device(batches)}"
@@ -245,8 +256,8 @@ def _cached(build: CodeBuild, batches: Batches, key: str, seed: int) -> _Cached:
 
 def _program(build: CodeBuild, batches: Batches, key: str) -> Program:
     if build.is_compiled:
-        return CodeProgram(build.model, batches, key)
-    return Program(build.model, next(batches.draw(1)), key)
+        return CodeProgram(build.model, batches, key, placement())
+    return Program(build.model, next(batches.draw(1)), key, placement=placement())
 
 
 def _assigned(cached: Any, fresh: Any) -> bool:

@@ -17,9 +17,11 @@ from jobs.spec.sections.search import Objective
 from workers.engine.arrays import Array
 from workers.engine.data.batches import Batches
 from workers.engine.data.rows import Rows
-from workers.engine.errors import CodeFitFailure, NanLoss
+from workers.engine.errors import BadLayout, CodeFitFailure, NanLoss
 from workers.engine.evaluation.metric_results import numbers_of
+from workers.engine.models import live_shardings
 from workers.engine.models.code_models.code_build import CodeBuild, finished_rows
+from workers.engine.models.mesh import current as current_mesh
 from workers.engine.models.own_code.failures import calling
 from workers.engine.models.own_code.in_use import passes_batch_size
 from workers.engine.models.variables import values
@@ -40,6 +42,7 @@ from workers.engine.training.fit_results import (
     with_objectives,
 )
 from workers.engine.training.loops import FitLoop, Loop, predict_in_batches
+from workers.engine.training.mesh_report import SpeedMeter
 from workers.engine.training.plan import TrainingPlan, TrainingResult
 from workers.engine.training.restart import report_restart
 from workers.engine.training.training import REQUEST_INTERVAL, Training
@@ -89,6 +92,8 @@ class OwnFitTraining(Training):
         searched = () if spec.search is None or plan.best is None else spec.search.objectives or ()
         self._objectives = tuple(dict.fromkeys([*best, *(objective.metric for objective in searched)]))
         super().__init__(plan)
+        if build.own_fit and plan.mesh is not None:
+            self._speed = SpeedMeter(None, plan.label)
 
     def _set_up(self) -> Loop:
         self._optimizer_changes = False
@@ -130,6 +135,9 @@ class OwnFitTraining(Training):
         # The model of a trial is not kept.
         if self._plan.execution is None and before.is_still_so():
             self._plan.report.warning("not_trained", NOT_TRAINED)
+        if self._spec.mesh is not None and current_mesh() is None:
+            # The callbacks may not have been passed on to the training that shows it.
+            self.check_mesh(self._plan.model)
         self._loop.sync()
         self._returned = self._checked(answer)
         self._is_over = True
@@ -247,7 +255,8 @@ class OwnFitTraining(Training):
             state.best_weights = values(plan.model.variables)
         if plan.stop is not None and plan.stop.metric in metrics:
             plan.stop.update(state.epoch, metrics[plan.stop.metric])
-        plan.report.metric(state.epoch, self._labelled(metrics), execution=plan.execution)
+        speed = {} if self._speed is None else self._speed.end()
+        plan.report.metric(state.epoch, {**self._labelled(metrics), **speed}, execution=plan.execution)
         plan.on_progress(min(state.epoch, plan.epochs))
         if plan.pruning_check is not None and state.epoch < plan.epochs:
             state.verdict = plan.pruning_check(state.epoch, state.improvements)
@@ -264,6 +273,15 @@ class OwnFitTraining(Training):
         predictions = finished_rows(self._loop.predict(data.x, data.batch_size), build.output, build.shape)
         return {f"val_{name}": value for name, value in data.measure(data.metrics, predictions).items()}
 
+    def check_mesh(self, model: Any) -> None:
+        """Compare a model with the mesh before its first step: `fit` may have cleared the session.
+
+        Raises:
+            BadLayout: a variable is not where the mesh puts it.
+        """
+        if self._spec.mesh is not None and (sentence := live_shardings.difference(model)) is not None:
+            raise BadLayout(sentence)
+
     def interrupt(self) -> None:
         """Interrupt the training if that is requested.
 
@@ -274,8 +292,19 @@ class OwnFitTraining(Training):
         if request in ("pause", "stop"):
             raise TaskInterrupted(request)
 
-    def check_time(self) -> None:
-        """Serve requests within an epoch, at most every `REQUEST_INTERVAL` seconds."""
+    def begin_epoch(self) -> None:
+        """Begin to measure the speed of an epoch."""
+        if self._speed is not None:
+            self._speed.begin(0)
+
+    def check_time(self, batch: int) -> None:
+        """Serve requests within an epoch, at most every `REQUEST_INTERVAL` seconds.
+
+        Args:
+            batch: how many batches are done in the epoch.
+        """
+        if self._speed is not None:
+            self._speed.add(batch)
         now = time.monotonic()
         if now - self._last_check >= REQUEST_INTERVAL:
             self._last_check = now
@@ -335,8 +364,14 @@ class _EpochReporter(keras.callbacks.Callback):  # type: ignore[misc,unused-igno
     def __deepcopy__(self, _: Any) -> "_EpochReporter":
         return self
 
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        self._training.check_mesh(self.model if self.model is not None else self._training.model)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        self._training.begin_epoch()
+
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        self._training.check_time()
+        self._training.check_time(batch + 1)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         if self._training.record(logs or {}, self._names()) and self.model is not None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.sections.pruning import Verdict
 from workers.engine.arrays import Array, Floats
 from workers.engine.data.batches import Batches
@@ -93,6 +94,7 @@ class TrainingPlan:
         hook: acts between epochs.
         extra: the caller's JSON state, stored in each checkpoint.
         extra_arrays: the caller's arrays, stored in each checkpoint.
+        mesh: the design of the devices among which the model is divided, whose speed is measured.
     """
 
     model: Any
@@ -113,6 +115,7 @@ class TrainingPlan:
     hook: EpochHook = field(default_factory=EpochHook)
     extra: dict[str, Any] = field(default_factory=dict)
     extra_arrays: dict[str, list[Array]] = field(default_factory=dict)
+    mesh: MeshSpec | None = None
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,7 @@ import keras
 import numpy as np
 
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.variables import variables
 from jobs.spec.sections.monitors import TRAINING_LOSS, Monitor
-from jobs.spec.templates.layers import Variable
 from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program
@@ -27,12 +25,15 @@ from workers.engine.models.build import build, build_restartable, compile_model
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import loss_name, metric_names
 from workers.engine.models.mesh import use_mesh
+from workers.engine.models.optimizer import ensure_built
 from workers.engine.models.scaling import Scaling, measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import Widths
 from workers.engine.report import Report
 from workers.engine.training.hooks import EpochHook, hook_for
 from workers.engine.training.loops import FitLoop, Loop, predict, predict_in_batches
+from workers.engine.training.mesh_report import report_shardings
+from workers.engine.training.mesh_setup import check_live, placement, set_mesh
 from workers.engine.training.plan import EvaluationSet, TrainingPlan
 from workers.engine.training.program_loop import ProgramLoop
 from workers.engine.training.training import Training
@@ -54,7 +55,7 @@ class Prepared:
         spec: the model was built from it.
         dataset: the data set.
         initial: initial values for the model's variables.
-        program: the model's compiled functions; None on a mesh, where only Keras' `fit` works.
+        program: the model's compiled functions; None where one call trains the model.
         widths: the intended shapes, if the model was built wider (see `width_padding`).
     """
 
@@ -106,7 +107,16 @@ class Prepared:
 
     def training(self, plan: TrainingPlan) -> Training:
         """Return this model's training that `plan` defines."""
+        self.report_mesh(plan)
         return Training(plan)
+
+    def report_mesh(self, plan: TrainingPlan) -> None:
+        """Report how the model is divided over its mesh, if it has one."""
+        if (mesh := self.spec.mesh) is None:
+            return
+        plan.mesh = mesh
+        is_trial = plan.execution is not None
+        report_shardings(plan.report, self.model, mesh, plan.batches.size, is_trial=is_trial)
 
     def model_to_save(self, name: str) -> Any:
         """Return a model `m_<name>` with the trained weights, without optimizer, mesh and augmentation."""
@@ -176,16 +186,14 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     keras.utils.set_random_seed(seed)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
-    if spec.mesh is not None:
-        use_mesh(spec.mesh, _variables(spec, dataset, scaling), spec.fit.batch_size)
-    else:
-        use_mesh(None, [], spec.fit.batch_size)
+    set_mesh(spec, dataset)
     model, initial = build_restartable(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
     batches = batches_of(spec, dataset, rows, seed)
     compile_model(model, spec, dataset.profile, scaling, steps=batches.steps)
-    program = None
-    if spec.mesh is None:
-        program = Program(model, next(batches.draw(1)), program_key(spec, dataset, rows))
+    ensure_built(model)
+    check_live(spec, model)
+    key = program_key(spec, dataset, rows)
+    program = Program(model, next(batches.draw(1)), key, placement=placement())
     return Prepared(model, batches, scaling, spec, dataset, initial, program)
 
 
@@ -197,24 +205,11 @@ def batches_of(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -
         # The binary loss needs targets of the output's shape, (rows, 1).
         y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
         weights=sample_weights(spec, dataset, rows),
-        size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),
+        size=min(spec.fit.batch_size, len(x)),
         seed=seed,
         shuffle=spec.fit.shuffle,
         parts=x.parts if isinstance(x, StreamedRows) else None,
     )
-
-
-def _variables(spec: ExperimentSpec, dataset: Dataset, scaling: Scaling) -> list[Variable]:
-    """List the variables that a layout is checked against."""
-    if spec.model.info.layers is not None:
-        return variables(spec.model, dataset.profile)
-    # The template has no formula for its variables: they are read from a model built on a single device.
-    use_mesh(None, [], 1)
-    model = build(spec, dataset.profile, scaling, name="variables", seed=0)
-    trainable = {variable.path for variable in model.trainable_variables}
-    listed = [Variable(v.path, tuple(v.shape), v.path in trainable) for v in model.weights]
-    keras.backend.clear_session(free_memory=False)
-    return listed
 
 
 def predict_batch_size(spec: ExperimentSpec, rows: int) -> int:

@@ -23,6 +23,7 @@ from workers.engine.report import TaskInterrupted
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.loops import FitLoop, Loop
+from workers.engine.training.mesh_report import SpeedMeter
 from workers.engine.training.plan import TrainingPlan, TrainingResult
 from workers.engine.training.training_state import (
     WINDOWS,
@@ -51,6 +52,7 @@ class Training:
         self._state = TrainingState()
         self._last_check = self._state.started
         self._validation_seconds = math.inf  # until it has been measured, it may take long
+        self._speed = None if plan.mesh is None else SpeedMeter(plan.batches.size, plan.label)
         self._loop: Loop = self._set_up()
 
     def _set_up(self) -> Loop:
@@ -160,8 +162,11 @@ class Training:
         return self._plan.stop is not None and self._plan.stop.is_exhausted
 
     def _train_and_validate(self, epoch: int) -> None:
+        if self._speed is not None:
+            self._speed.begin(self._state.batch)
         with announced_to(self._plan.report.phase):
             metrics = self._loop.epoch(epoch, self._state.batch, self._state.epoch_metrics, self.after_batch)
+        speed = {} if self._speed is None else self._speed.end()
         if not math.isfinite(metrics["loss"]):
             raise NanLoss(
                 f"the loss became {metrics['loss']} in epoch {epoch}; try a smaller learning rate or clipnorm"
@@ -170,7 +175,7 @@ class Training:
         self._run_hook(self._plan.hook.before_validation)
         metrics.update(self._validate())
         metrics.update(self._optimizer_metrics(epoch))
-        self._finish_epoch(epoch, metrics)
+        self._finish_epoch(epoch, metrics, speed)
 
     def _run_hook(self, act: Callable[[Any], None]) -> None:
         """Call a hook method with the model's variables up to date, and read its changes."""
@@ -203,7 +208,7 @@ class Training:
             **scaling_metrics(optimizer, steps),
         }
 
-    def _finish_epoch(self, epoch: int, metrics: dict[str, float]) -> None:
+    def _finish_epoch(self, epoch: int, metrics: dict[str, float], speed: dict[str, float]) -> None:
         plan, state = self._plan, self._state
         state.epoch, state.batch, state.epoch_metrics = epoch, 0, []
         state.history.append(metrics)
@@ -218,8 +223,8 @@ class Training:
         self._run_hook(act)
         if plan.stop is not None:
             plan.stop.update(epoch, metrics[plan.stop.metric])
-        labelled = {plan.label + name: value for name, value in metrics.items()}
-        # Not part of the history, which a resumed training repeats bit for bit.
+        # Speed and waits are not part of the history, which a resumed training repeats bit for bit.
+        labelled = {**{plan.label + name: value for name, value in metrics.items()}, **speed}
         if (wait := self._loop.data_wait) is not None:
             labelled[DATA_WAIT.format(plan.label)] = round(100 * wait, 3)
         # Before the checkpoint of this epoch: a training resumed from it never repeats this point.
@@ -237,6 +242,8 @@ class Training:
             batch: how many batches are done in the epoch.
         """
         now = time.monotonic()
+        if self._speed is not None:
+            self._speed.add(batch)
         # After the last batch, requests are served once the epoch has been validated.
         if batch >= self._plan.batches.steps or now - self._last_check < REQUEST_INTERVAL:
             return

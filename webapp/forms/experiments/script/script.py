@@ -13,6 +13,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
 from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
 from webapp.forms.experiments.script.arguments import SHOWN_FIELDS, ArgumentRows
+from webapp.forms.experiments.script.devices import CHOICES, EXAMPLE, read_axes
 from webapp.forms.experiments.script.spec import NO_DATA
 from webapp.forms.reading import ReadForm
 
@@ -38,6 +39,9 @@ PLACES = {
     "/spec/resources/gpu/name": "gpu_model",
     "/spec/resources/gpu/memory_gb": "gpu_memory",
     "/spec/resources/gpu/count": "gpus",
+    "/spec/mesh": "axes",
+    "/spec/mesh/devices": "devices",
+    "/spec/mesh/simulate": "devices",
     "/name": "name",
 }
 """The fields of parts of a spec."""
@@ -137,12 +141,30 @@ class ScriptForm(ReadForm):
         max_value=1024,
         help_text="Each needs a slot. Empty: one of that kind; or without a kind, whatever its slots give.",
     )
+    devices = forms.ChoiceField(
+        label="Devices",
+        required=False,
+        choices=CHOICES,
+        help_text="The script places its own arrays on them.",
+    )
+    axes = forms.CharField(
+        label="Axes of the devices",
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": EXAMPLE}),
+        help_text="Names and numbers, which the script finds in TRAINYARD_MESH; 8 alone is one axis.",
+    )
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)
     notes = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)
 
     def __init__(
-        self, codes: Iterable[CodeVersion], datasets: Iterable[Dataset], *args: Any, **named: Any
+        self,
+        codes: Iterable[CodeVersion],
+        datasets: Iterable[Dataset],
+        *args: Any,
+        offers_tpu: bool = False,
+        **named: Any,
     ) -> None:
         super().__init__(*args, **named)
         versions = [
@@ -160,7 +182,12 @@ class ScriptForm(ReadForm):
         algorithms = [(info.name, info.label) for info in ALGORITHMS.values() if not info.has_rungs]
         pruners = [("", "none"), *((name, name) for name in PRUNERS)]
         offered = [(version.digest, str(version)) for version in codes]
-        _offer_choices(self, code=offered, dataset=choices, algorithm=algorithms, pruner=pruners)
+        # One in the spec is shown, and the plan refuses it.
+        with_tpu = offers_tpu or self["devices"].value() == "tpu"
+        devices = [choice for choice in CHOICES if with_tpu or choice[0] != "tpu"]
+        _offer_choices(
+            self, devices=devices, code=offered, dataset=choices, algorithm=algorithms, pruner=pruners
+        )
 
     def clean_variables(self) -> dict[str, str]:
         """Return the environment variables by name."""
@@ -172,6 +199,19 @@ class ScriptForm(ReadForm):
             if line.strip():
                 variables[name.strip()] = value.strip()
         return variables
+
+    def clean_axes(self) -> dict[str, int]:
+        """Return the size of each axis by its name."""
+        try:
+            axes = read_axes(self.cleaned_data["axes"])
+        except ValueError as error:
+            raise forms.ValidationError(f"{error}.") from error
+        devices = self.cleaned_data.get("devices")
+        if devices and not axes:
+            raise forms.ValidationError(f"Enter how many devices it gets, such as {EXAMPLE}.")
+        if axes and not devices:
+            raise forms.ValidationError("Choose the devices, or leave the axes empty.")
+        return axes
 
     def clean_labels(self) -> dict[str, str]:
         """Return the labels by name."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobs.spec.labels import labels_text
+from webapp.forms.experiments.script.devices import axes_text, devices_of, mesh_from
 
 NO_DATA = ""
 Json = dict[str, Any]
@@ -44,6 +45,8 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
     }
     if (data := _data_spec(spec_part(base, "data"), values["dataset"])) is not None:
         spec["data"] = data
+    if (mesh := mesh_from(spec_part(base, "mesh"), values["devices"], values["axes"])) is not None:
+        spec["mesh"] = mesh
     if space:
         spec["search"] = _search_spec(spec_part(base, "search"), values, space)
     return spec
@@ -142,6 +145,8 @@ def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     yield "gpu_model", fields.get("name", "")
     yield "gpu_memory", fields.get("memory_gb")
     yield "gpus", fields.get("count")
+    yield "devices", devices_of(spec_part(spec, "mesh"))
+    yield "axes", axes_text(spec_part(spec, "mesh"))
 
 
 def is_script(spec: Any) -> bool:

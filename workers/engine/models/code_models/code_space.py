@@ -22,6 +22,7 @@ from jobs.spec.formats import keras_tuner as keras_tuner_format
 from jobs.spec.formats.reading import FormatError, Item
 from jobs.spec.space.search_space import Space, Value
 from workers.engine.errors import CodeFailure
+from workers.engine.models import mesh
 from workers.engine.models.build_memory import small_enough
 from workers.engine.models.code_models.code_questions import Questions, follow_questions, unasked_in
 from workers.engine.models.code_models.code_rows import (
@@ -256,4 +257,8 @@ def _pairs(point: Mapping[str, Value], names: Collection[str]) -> set[Pair]:
 
 def clear() -> None:
     """Free the models that were built only to find hyperparameters."""
+    used = mesh.current()
     keras.backend.clear_session(free_memory=False)
+    # It forgets the mesh as well.
+    if used is not None:
+        mesh.restore(used)
