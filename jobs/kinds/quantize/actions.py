@@ -36,7 +36,8 @@ class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
             return []
         ensemble = root.children.pooling().filter(state=JobState.COMPLETED).first()
         payload = QuantizePayload(source=(ensemble or outcomes.best_single(root)).pk)
-        title = f"Quantize to {spec.after.quantize.format.label}"
+        entry = spec.after.quantize.format
+        title = f"{entry.verb} to {entry.label}"
         return [submit.create_step(root, payload, 1, title=title)]
 
 

@@ -23,6 +23,7 @@ from jobs.spec.plan.variables import (
     device_shape,
     parameters,
     rules_for,
+    sizes_of_variables,
     suggest_layout,
     variables,
 )
@@ -297,6 +298,7 @@ def _override_warnings(spec: ExperimentSpec, described: Profile | None) -> Itera
 
 
 def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable]:
+    sizes = sizes_of_variables(spec.model, profile, spec.precision)
     for variable in variables(spec.model, profile):
         rules = rules_for(variable, spec.mesh) if spec.mesh is not None else []
         rule = rules[0][0] if rules else None
@@ -312,7 +314,7 @@ def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable
             rule=rule,
             axes=spec.mesh.layout[rule].axes if spec.mesh is not None and rule is not None else (),
             device_shape=held,
-            bytes=variable.bytes * math.prod(held) // max(math.prod(variable.shape), 1),
+            bytes=sizes[variable.path] * math.prod(held),
         )
 
 

@@ -18,7 +18,7 @@ class Variable(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Return its size. Weights are float32 under every supported precision policy."""
+        """Return its size in float32, as under most precision policies; see `sizes_of_variables`."""
         return math.prod(self.shape) * FLOAT32
 
 

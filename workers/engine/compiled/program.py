@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import keras
 import numpy as np
 
 from workers.engine.arrays import Array
@@ -85,8 +86,9 @@ class Program:
         return self._timings.step_mode or self._estimated_mode
 
     def hyperparameters(self) -> Array:
-        """Return the traced hyperparameters' current values, (hyperparameters,) float32."""
-        return np.array([hyperparameter.read() for hyperparameter in self._traced], dtype=np.float32)
+        """Return the traced hyperparameters' current values, (hyperparameters,), in the type of the run."""
+        values = [hyperparameter.read() for hyperparameter in self._traced]
+        return np.array(values, dtype=keras.config.floatx())
 
     def state(self) -> State:
         """Copy the model's variables."""

@@ -36,6 +36,7 @@ from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
+from workers.engine.models.precision import own_types
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.report import Report
@@ -99,6 +100,8 @@ class PreparedCode(Prepared):
         """See `Prepared.training`."""
         if plan.execution is not None:
             report_declared(plan.report, self.spec, self.build.hyperparameters)
+        if note := own_types(self.build.code_model, self.spec.precision.policy):
+            plan.report.warning("precision_of_code", note)
         if self.program is not None:
             return Training(plan)
         # A `fit` may need validation data also in a training on all rows.
@@ -183,7 +186,10 @@ def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
         raise TypeError(f"{spec.model.info.name} is not own code")
     hyperparameters = code_build.hyperparameters_with(spec.model.hyperparameters)
     try:
-        return build_code(entry_of(spec.model), hyperparameters, DataShape.from_schema(dataset.profile))
+        shape = DataShape.from_schema(dataset.profile)
+        # The default leaves layers as Keras builds them.
+        policy = spec.precision.policy if spec.precision.policy != "float32" else None
+        return build_code(entry_of(spec.model), hyperparameters, shape, policy)
     except CodeFailure as failure:
         failure.hyperparameters = hyperparameters
         raise
