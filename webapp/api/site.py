@@ -50,6 +50,8 @@ RESOURCES = (
     "code.environments",
     "code.dry_builds",
     "data.code_data",
+    # Before experiments, whose path with an id would match its own.
+    "experiments.precision",
     "experiments.experiments",
     "experiments.search_spaces",
     # These come before jobs, whose last path would match theirs.

@@ -17,6 +17,7 @@ from webapp.pages.experiments import (
     experiment_page,
     experiments,
     find_model,
+    precision,
     scripts,
 )
 from webapp.pages.people import account, departures, people, projects, tokens
@@ -37,6 +38,7 @@ urlpatterns = [
     *experiment_page.urls,
     *experiment_form.urls,
     *find_model.urls,
+    *precision.urls,
     *scripts.urls,
     *experiment_columns.urls,
     # Before jobs, whose address `jobs/<id>/<word>` matches theirs too.

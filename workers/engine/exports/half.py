@@ -1,7 +1,7 @@
 """Casts models to 16 bits: the layers keep their weights and compute in float16 or bfloat16.
 
-Layers that see raw inputs or make the outputs stay in float32, so that the model's signature stays as it is. So
-do layers with weights that the format cannot hold, and those whose class sets the types itself.
+Layers that see raw inputs or make the outputs stay as they are, so that the signature does too. So do layers
+with weights that the format cannot hold, and those whose class sets the types itself.
 """
 
 from pathlib import Path

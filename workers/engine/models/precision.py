@@ -77,8 +77,8 @@ def to_float8(model: Any, policy_at: Callable[[Any], str]) -> list[str]:
     if not able:
         names = ", ".join(sorted({type(layer).__name__ for layer in wanted}))
         raise BadSpec(
-            f"float8 is for Dense and EinsumDense layers outside attention, and of this model's layers ({names}) "
-            "none is one; use mixed_bfloat16"
+            "float8 is for Dense and EinsumDense layers outside attention, and it applies to none of this "
+            f"model's layers ({names}); use mixed_bfloat16"
         )
     with warnings.catch_warnings():
         # Keras warns of each layer that it skips.
@@ -150,7 +150,7 @@ def scaling_metrics(optimizer: Any, steps: int) -> dict[str, float]:
 
 
 def own_types(model: Any, policy: Policy) -> str | None:
-    """Return a sentence about layers of code that do not have the experiment's policy; None if all have it."""
+    """Return a sentence about layers of code that do not have the experiment's policy; None if all do."""
     if policy == "float32":
         return None
     layers = [part for part in keras_private.layers_inside(model, include_self=False) if part.weights]
@@ -164,9 +164,9 @@ def own_types(model: Any, policy: Policy) -> str | None:
     names = ", ".join(f"{layer.name} ({layer.dtype_policy.name})" for layer in others[:MOST_NAMED])
     more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
     return (
-        f"The experiment's policy {policy} applies to {len(leaves) - len(others)} of {len(leaves)} layers with "
-        f"weights. The others have types of their own, which the code sets or which their kind needs: {names}"
-        f"{more}."
+        f"The experiment's policy {policy} applies to {len(leaves) - len(others)} of {len(leaves)} layers "
+        "with weights. The others have types of their own, which the code sets or which their kind needs: "
+        f"{names}{more}."
     )
 
 
@@ -181,8 +181,8 @@ def instability_of_scale(history: Sequence[Mapping[str, float]], steps: int) -> 
         return None
     if history[-1]["loss_scale"] < 1:
         return (
-            "The loss scale fell below 1: gradients overflow in float16 even unscaled, and each such step was "
-            "skipped. Use mixed_bfloat16 or float32, or a smaller learning rate or clipnorm."
+            "The loss scale fell below 1: gradients overflow in float16 even unscaled, and each such step "
+            "was skipped. Use mixed_bfloat16 or float32, or a smaller learning rate or clipnorm."
         )
     if len(history) <= LAST_EPOCHS:
         # The scale begins high and is halved until it fits.
