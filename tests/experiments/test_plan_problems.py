@@ -41,7 +41,7 @@ OVERRIDE = "/spec/precision/overrides/0"
         ("model", {"kind": "code", "digest": "a", "entry": "build"}, "/spec/model/digest"),
         ("mesh", {**ONE_DEVICE, "memory_fraction": 0.5}, "/spec/mesh/memory_fraction"),
         ("mesh", {**ONE_DEVICE, "devices": ["tpu:0"], "preallocate": True}, "/spec/mesh/preallocate"),
-        ("precision", {"overrides": [{"match": "a", "policy": "float64"}]}, f"{OVERRIDE}/policy"),
+        ("precision", {"overrides": [{"match": "a", "policy": "bfloat16"}]}, f"{OVERRIDE}/policy"),
         ("precision", {"overrides": [{"match": "(", "policy": "float32"}]}, f"{OVERRIDE}/match"),
         ("search", {"space": [{"name": "width", "kind": "boolean"}]}, "/spec/search/space/0/name"),
         ("search", {"space": [SHUFFLE, SHUFFLE]}, "/spec/search/space/1/name"),

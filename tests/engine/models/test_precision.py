@@ -1,9 +1,10 @@
 """Precision: each layer's dtype policy and the loss scaling."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jobs.spec.sections.precision import PrecisionSpec
@@ -96,3 +97,93 @@ def test_layers_that_compute_in_float16_by_an_override_have_their_loss_scaled(
     assert type(model.optimizer).__name__ == "LossScaleOptimizer" and result.metrics["loss_scale"] >= 1
     model, _ = trained(overrides=[{"match": "dense", "policy": "mixed_float16"}], loss_scale="none")
     assert type(model.optimizer).__name__ == "Adam"
+
+
+@pytest.fixture
+def in_double() -> Iterator[None]:
+    from workers.engine.models.precision import compute_in_double
+
+    compute_in_double(True)
+    yield
+    compute_in_double(False)
+
+
+def test_float64_trains_in_float64_and_differs_from_float32_in_the_expected_digits(
+    trained: Callable[..., tuple[Any, Any]],
+) -> None:
+    from workers.engine.models.precision import compute_in_double
+
+    _, single = trained(policy="float32")
+    compute_in_double(True)
+    try:
+        model, double = trained(policy="float64")
+        kernel = np.asarray(model.get_layer("dense_1").kernel.value)
+        loss = np.asarray(model.metrics[0].result())
+        slots = {str(v.value.dtype) for v in model.optimizer.variables if v.shape}
+    finally:
+        compute_in_double(False)
+    assert kernel.dtype == loss.dtype == np.float64 and slots == {"float64"}
+    # More digits than float32 has.
+    assert np.any(kernel != kernel.astype(np.float32))
+    for name in ("loss", "val_loss"):
+        difference = abs(double.metrics[name] - single.metrics[name]) / single.metrics[name]
+        assert 0 < difference < 1e-5
+
+
+def test_a_process_computes_in_float32_again_after_a_run_in_float64(
+    trained: Callable[..., tuple[Any, Any]], in_double: None
+) -> None:
+    from workers.engine.models.precision import compute_in_double
+
+    trained(policy="float64")
+    compute_in_double(False)
+    model, _ = trained(policy="float32")
+    assert {str(v.value.dtype) for v in model.trainable_variables} == {"float32"}
+    assert str(np.asarray(model.metrics[0].result()).dtype) == "float32"
+
+
+def test_float8_trains_dense_layers_and_its_scales_follow_the_values(
+    trained: Callable[..., tuple[Any, Any]],
+) -> None:
+    model, result = trained(policy="float8")
+    hidden, output = model.get_layer("dense_1"), model.get_layer("output")
+    assert (hidden.quantization_mode, output.quantization_mode) == ("float8", None)
+    assert float(hidden.kernel_amax_history.value.max()) > 0
+    assert float(hidden.kernel_scale.value) != 1
+    assert result.history[-1]["loss"] < result.history[0]["loss"]
+
+
+def test_float8_by_an_override_is_for_the_named_layer_alone(
+    trained: Callable[..., tuple[Any, Any]],
+) -> None:
+    model, _ = trained(overrides=[{"match": "output", "policy": "float8"}])
+    assert model.get_layer("output").quantization_mode == "float8"
+    assert model.get_layer("dense_1").quantization_mode is None
+
+
+def test_float8_for_layers_that_keras_cannot_train_in_it_is_refused_with_the_way_on(
+    trained: Callable[..., tuple[Any, Any]],
+) -> None:
+    with pytest.raises(BadSpec, match="use mixed_bfloat16"):
+        trained(overrides=[{"match": "normalize", "policy": "float8"}], policy="float32")
+
+
+@pytest.mark.parametrize(
+    ("epochs", "message"),
+    [
+        ([(2**15, 0)], None),
+        ([(2**12, 3), (2**12, 3), (2**12, 3), (2**12, 3)], None),
+        ([(2**12, 3), (2**11, 6), (2**9, 9), (2**7, 12)], "steps in 3 epochs were skipped"),
+        ([(0.5, 10)], "fell below 1"),
+    ],
+)
+def test_a_loss_scale_that_does_not_settle_is_named(
+    epochs: list[tuple[float, int]], message: str | None
+) -> None:
+    from workers.engine.models.precision import instability_of_scale
+
+    history = [{"loss_scale": float(scale), "skipped_steps": float(skipped)} for scale, skipped in epochs]
+    found = instability_of_scale(history, steps=10)
+    assert (found is None) == (message is None)
+    assert message is None or message in str(found)
+    assert instability_of_scale([{"loss": 1.0}], steps=10) is None

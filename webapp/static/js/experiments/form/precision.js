@@ -100,7 +100,10 @@ export class Precision {
    * @param {string} body
    */
   take(policy, { state, job, finding, error, why_waiting: reason }, body) {
-    const link = Object.assign(document.createElement("a"), { href: address(`/jobs/${job}`), textContent: `job ${job}` });
+    const link = Object.assign(document.createElement("a"), {
+      href: address(`/jobs/${job}`),
+      textContent: `job ${job}`,
+    });
     if (finding) this.show(policy, [finding, " (", link, ")"]);
     else if (ENDED.includes(state))
       this.show(policy, ["The dry run (", link, ") ", error ? `failed: ${error.message}` : `is ${state}`]);
