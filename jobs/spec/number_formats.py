@@ -3,6 +3,7 @@
 A test compares the values with those of NumPy and ml_dtypes.
 """
 
+import math
 from typing import NamedTuple
 
 
@@ -56,9 +57,9 @@ class NumberFormat(NamedTuple):
         return float(2.0**-self.mantissa)
 
     @property
-    def digits(self) -> int:
-        """Return how many decimal digits are certain."""
-        return int(self.mantissa * 0.30103)
+    def digits(self) -> float:
+        """Return the resolution in decimal digits; the first bit of each number is not stored."""
+        return round((self.mantissa + 1) * math.log10(2), 1)
 
 
 FORMATS = {

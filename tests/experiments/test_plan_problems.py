@@ -42,6 +42,7 @@ OVERRIDE = "/spec/precision/overrides/0"
         ("mesh", {**ONE_DEVICE, "memory_fraction": 0.5}, "/spec/mesh/memory_fraction"),
         ("mesh", {**ONE_DEVICE, "devices": ["tpu:0"], "preallocate": True}, "/spec/mesh/preallocate"),
         ("precision", {"overrides": [{"match": "a", "policy": "bfloat16"}]}, f"{OVERRIDE}/policy"),
+        ("precision", {"overrides": [{"match": "a", "policy": "float16"}]}, f"{OVERRIDE}/policy"),
         ("precision", {"overrides": [{"match": "(", "policy": "float32"}]}, f"{OVERRIDE}/match"),
         ("search", {"space": [{"name": "width", "kind": "boolean"}]}, "/spec/search/space/0/name"),
         ("search", {"space": [SHUFFLE, SHUFFLE]}, "/spec/search/space/1/name"),
@@ -53,6 +54,13 @@ def test_each_error_is_reported_at_its_field(
 ) -> None:
     spec["fit"] = {"batch_size": 100}
     assert list(wrong(world, {**spec, section: value})) == [pointer]
+
+
+def test_a_model_that_is_trained_in_float8_is_not_made_smaller_afterwards(
+    world: World, spec: dict[str, Any]
+) -> None:
+    after = {"precision": {"policy": "float8"}, "after": {"quantize": {}}}
+    assert "train in mixed_bfloat16" in wrong(world, {**spec, **after})["/spec/after/quantize"]
 
 
 @pytest.mark.parametrize(

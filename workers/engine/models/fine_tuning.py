@@ -65,6 +65,7 @@ def fine_tuned(
     # As in `build_restartable`: variables of a new head have no values before the end of this scope.
     with keras.StatelessScope():
         model, parts = _with_head(base, args, profile, scaling, name, spec.precision)
+        ends |= layers_at_ends(model)
         to_float8(model, lambda layer: _policy_at(layer, spec.precision, ends))
         _freeze(parts, args)
         if augmented:

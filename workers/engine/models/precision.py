@@ -69,9 +69,9 @@ def to_float8(model: Any, policy_at: Callable[[Any], str]) -> list[str]:
     """
     inside = _inside_attention(model)
     layers = keras_private.layers_inside(model, include_self=False)
-    wanted = [layer for layer in layers if layer.weights and policy_at(layer) == FLOAT8]
+    wanted = [layer for layer in layers if policy_at(layer) == FLOAT8]
     dense = (keras.layers.Dense, keras.layers.EinsumDense)
-    able = {id(layer) for layer in wanted if type(layer) in dense and id(layer) not in inside}
+    able = [layer for layer in wanted if type(layer) in dense and id(layer) not in inside]
     if not wanted:
         return []
     if not able:
@@ -80,11 +80,13 @@ def to_float8(model: Any, policy_at: Callable[[Any], str]) -> list[str]:
             "float8 is for Dense and EinsumDense layers outside attention, and it applies to none of this "
             f"model's layers ({names}); use mixed_bfloat16"
         )
+    # A version that is trained further may have it already.
+    new = {id(layer) for layer in able if layer.quantization_mode != FLOAT8}
     with warnings.catch_warnings():
         # Keras warns of each layer that it skips.
         warnings.simplefilter("ignore", UserWarning)
-        model.quantize(FLOAT8, filters=lambda layer: id(layer) in able)
-    return [layer.name for layer in wanted if id(layer) in able]
+        model.quantize(FLOAT8, filters=lambda layer: id(layer) in new)
+    return [layer.name for layer in able]
 
 
 def _inside_attention(model: Any) -> set[int]:
