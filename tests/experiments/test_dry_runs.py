@@ -151,3 +151,16 @@ def test_rest_lists_the_policies_with_formats_memory_and_verdicts(api: Client) -
     assert items["float64"]["keeps"]["bits"] == 64
     assert items["float8"]["layers"].startswith("Dense and EinsumDense")
     assert all(item["devices"] == [] for item in items.values())
+
+
+def test_a_lost_worker_repeats_it_once_and_the_same_request_waits_for_it(
+    api: Client, worker: PretendWorker
+) -> None:
+    job = ask(api).json()["job"]
+    schedule.place_jobs()
+    (attempt,) = worker.claim_all()
+    attempt_end.finish(attempt.pk, Outcome.LOST)
+    waiting = ask(api).json()
+    assert (waiting["job"], waiting["state"]) == (job, "retrying")
+    finish(worker)
+    assert ask(api).json()["state"] == "completed"

@@ -30,6 +30,7 @@ GET /api/v1/datasets
 GET /api/v1/code
 GET POST /api/v1/uploads
 GET /api/v1/experiments
+GET /api/v1/precision
 POST /api/v1/search-spaces/import
 POST /api/v1/search-spaces/export
 GET /api/v1/deletions
@@ -124,6 +125,7 @@ GET /p/<slug:project>/
 GET /p/<slug:project>/settings
 GET /p/<slug:project>/experiments
 GET /p/<slug:project>/experiments/<int:id>
+GET /p/<slug:project>/precision
 GET /jobs/<int:job_id>/trials/<int:number>
 GET /jobs/<int:job_id>
 GET /models/<slug:name>
@@ -159,6 +161,7 @@ POST /api/v1/jobs/<int:job_id>/ensemble
 POST /api/v1/jobs/<int:job_id>/trials
 POST /api/v1/experiments
 POST /api/v1/experiments/find-model
+POST /api/v1/experiments/dry-run
 PATCH /api/v1/experiments/<id>
 POST /api/v1/experiments/<id>/submit
 POST /api/v1/experiments/<id>/clone
@@ -174,6 +177,8 @@ POST /api/v1/models
 PATCH /api/v1/models/<name>
 PATCH /api/v1/models/<name>/versions/<number>
 POST /api/v1/models/<name>/versions/<number>/describe
+POST /api/v1/models/<name>/versions/<number>/quantize
+POST /api/v1/models/<name>/versions/<number>/cast
 PUT /api/v1/models/<name>/aliases/<alias>
 POST /api/v1/promotions
 POST /p/<slug:project>/experiments/<int:id>/submit

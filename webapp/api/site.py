@@ -63,6 +63,7 @@ RESOURCES = (
     "runs.jobs",
     "storage.artifacts",
     "registry.registry",
+    "registry.smaller_versions",
     "registry.promotions",
     "registry.endpoints",
     "registry.releases",

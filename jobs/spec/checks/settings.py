@@ -109,7 +109,7 @@ def _check_smaller_model(spec: ExperimentSpec) -> Iterator[Problem]:
     if spec.after.quantize is not None and "float8" in policies:
         yield Problem(
             "/after/quantize",
-            "layers that are trained in float8 have scales of their own and cannot be quantized or cast; leave "
+            "layers that are trained in float8 have their own scales and cannot be quantized or cast; leave "
             "the step out, or train in mixed_bfloat16",
         )
 
