@@ -1,4 +1,4 @@
-"""Tells which number formats a device computes faster than float32, by its kind or compute capability.
+"""Lists the number formats that devices compute faster than float32, by kind or compute capability.
 
 The usual gains come from vendors' guides for training, not from measurements here: NVIDIA's guide on mixed
 precision ("up to 3 times"), its data sheets, and Google's guide on bfloat16. None of them was measured by
@@ -75,7 +75,7 @@ _FORMATS: dict[Policy, str] = {
 
 
 class Acceleration(NamedTuple):
-    """What a device does with a policy.
+    """The speed of a device under a policy.
 
     Attributes:
         device: the device's kind.
@@ -89,7 +89,7 @@ class Acceleration(NamedTuple):
 
 
 def acceleration(device: str, policy: Policy, capability: str = "") -> Acceleration:
-    """Return what a device accelerates under a policy.
+    """Return the speed of a device under a policy.
 
     Args:
         device: its kind as a worker reports it: `cpu`, or the model of a GPU.

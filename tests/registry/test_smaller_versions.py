@@ -1,4 +1,4 @@
-"""Quantizing and casting a registered version by REST: the job, the new version, and what is refused."""
+"""Quantizing and casting a registered version by REST: the job, the new version, and refusals."""
 
 from typing import Any
 

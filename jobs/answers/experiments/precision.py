@@ -19,7 +19,7 @@ class FormatOut(Answer):
 
 
 class AccelerationOut(Answer):
-    """What a kind of device does with a policy."""
+    """The speed of a kind of device under a policy."""
 
     device: str
     is_faster: bool | None = Field(description="Than float32; null if that is not known.")
@@ -35,7 +35,7 @@ class PolicyOut(Answer):
     bytes_per_parameter: int = Field(description="In a file, and in memory for predictions.")
     training_bytes_per_parameter: int = Field(description="Weight, gradient and two variables of Adam.")
     trains: bool
-    training: str = Field(description="What training with it means, or why it is refused.")
+    training: str = Field(description="Its use in training, or why that is refused.")
     inference: str
     layers: str = Field(description="The layers that get it; empty: all but input scaling and output.")
     devices: list[AccelerationOut] = Field(description="For each kind of device of the live workers.")

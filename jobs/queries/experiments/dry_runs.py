@@ -153,7 +153,7 @@ def _figure(losses: Sequence[float | None]) -> str:
 
 
 def measured_gains(project: Project) -> dict[Policy, str]:
-    """Return what the newest dry run of each policy in a project has found."""
+    """Return the finding of the newest dry run of each policy in a project."""
     rows = Job.objects.filter(all_dry_runs(), project=project, state=JobState.COMPLETED).order_by("-pk")
     gains: dict[Policy, str] = {}
     for job in rows[:NEWEST]:

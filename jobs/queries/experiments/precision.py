@@ -1,4 +1,4 @@
-"""Reads the dtype policies with what a project's workers and dry runs tell about them."""
+"""Reads the dtype policies, with the devices of workers and the findings of a project's dry runs."""
 
 from collections.abc import Iterable, Mapping
 

@@ -8,12 +8,12 @@ from jobs.spec.base import Frozen
 
 Policy = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "float64", "float8"]
 UNSUPPORTED_POLICIES: dict[str, str] = {
-    "float16": "weights and gradients in pure float16 overflow or become 0, which destroys a training; "
-    "train with mixed_float16, and cast the trained model by after.quantize with the mode float16",
-    "bfloat16": "pure bfloat16 rounds small weight updates away, so a training stalls; train with "
+    "float16": "most trainings in pure float16 fail: gradients overflow, and small numbers of the optimizer "
+    "become 0; train with mixed_float16, and cast the trained model by after.quantize with the mode float16",
+    "bfloat16": "most trainings in pure bfloat16 stall: small weight updates are rounded away; train with "
     "mixed_bfloat16, and cast the trained model by after.quantize with the mode bfloat16",
 }
-"""Policies that cannot train, with the reason. See decision 88 for the measurements."""
+"""Policies that cannot train reliably, with the reason. See decision 88 for the measurements."""
 
 
 class PrecisionOverride(Frozen):

@@ -97,6 +97,15 @@ def test_raw_inputs_and_numbers_of_words_keep_their_digits(tmp_path: Path) -> No
     assert np.abs(Predictor(model)(rows) - Predictor(loaded)(rows)).max() < 0.01
 
 
+def test_attention_stays_in_float32_under_float16_with_the_reason(tmp_path: Path) -> None:
+    source = stored(tmp_path, attention)
+    _, left = cast(source, tmp_path / "c.keras", "float16").layers
+    reasons = {layer.reason for layer in left if "attention" in layer.layer}
+    assert reasons == {"computes attention, which CPUs cannot do in float16"}
+    _, left = cast(source, tmp_path / "d.keras", "bfloat16").layers
+    assert not [layer for layer in left if "attention" in layer.layer]
+
+
 def test_a_model_whose_only_layer_makes_the_outputs_is_refused_with_the_reason(tmp_path: Path) -> None:
     source = stored(tmp_path, lambda x: keras.layers.Dense(3, name="only")(keras.layers.Flatten()(x)))
     with pytest.raises(NotCastable, match="only: makes the outputs"):

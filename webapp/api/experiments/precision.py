@@ -36,7 +36,7 @@ class DryRunIn(In):
 
 @router.get("/precision", response=PoliciesOut)
 def list_policies(request: HttpRequest, filters: Query[PolicyFilter]) -> PoliciesOut:
-    """List the dtype policies with their formats, what they are good for and what devices accelerate."""
+    """List the dtype policies with their formats, their use and the devices that accelerate them."""
     project = access.get_project(actor(request), filters.project) if filters.project else None
     return policies_out(project, filters.pool)
 

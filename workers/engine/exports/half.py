@@ -19,6 +19,7 @@ from workers.engine.exports.source import ComparedLayers, ExportedFile, ExportSo
 from workers.engine.models import keras_private
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.keras_private import layers_inside
+from workers.engine.models.precision import needs_gpu_in_float16
 from workers.engine.models.predict import Predictor
 from workers.engine.models.recast import Place, layers_at_ends, load_recast, placed_layers
 
@@ -77,6 +78,8 @@ def layers_kept(model: Any, name: str) -> dict[Place, str]:
     for place, layer in placed_layers(model):
         if id(layer) in ends:
             kept[place] = f"{ends[id(layer)]}, which stay in their type"
+        elif name == "float16" and needs_gpu_in_float16(layer):
+            kept[place] = "computes attention, which CPUs cannot do in float16"
         elif (largest := _largest_weight(layer)) > limit:
             kept[place] = f"has weights up to {largest:.3g}, beyond the range of {name}"
     return kept
@@ -98,6 +101,12 @@ def _values(variable: Any) -> Array:
 def compare_layers(original: Any, cast: Any, kept: dict[Place, str]) -> ComparedLayers:
     """Return the layers that were cast with the error of their weights, and the others with the reason."""
     models = models_by_layer(cast)
+    reasons = {
+        id(part): kept[place]
+        for place, layer in placed_layers(original)
+        for part in layers_inside(layer)
+        if place in kept
+    }
     errors: list[LayerError] = []
     skipped: list[SkippedLayer] = []
     for before, after in zip(layers_inside(original), layers_inside(cast), strict=True):
@@ -109,7 +118,7 @@ def compare_layers(original: Any, cast: Any, kept: dict[Place, str]) -> Compared
         if any(str(b.dtype) != str(a.dtype) for b, a in pairs):
             errors.append(LayerError(layer=name, kind=kind, relative_error=_relative_error(pairs)))
         elif has_kernel(after):
-            reason = kept.get((*names, after.name), "its class sets the types of its weights")
+            reason = reasons.get(id(before), "its class sets the types of its weights")
             skipped.append(SkippedLayer(layer=name, kind=kind, reason=reason))
     return ComparedLayers(tuple(errors), tuple(skipped))
 

@@ -19,7 +19,7 @@ from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import LOSSES, WHILE_TRAINING, loss_name, metric_names
 from workers.engine.models.optimizer import make_optimizer, scale_learning_rates
 from workers.engine.models.outputs import output_names
-from workers.engine.models.precision import policy_of, scale_loss, to_float8
+from workers.engine.models.precision import check_computable, policy_of, scale_loss, to_float8
 from workers.engine.models.scaling import Scaling
 from workers.engine.models.templates.embeddings import with_embeddings
 from workers.engine.models.templates.site import Site
@@ -114,8 +114,10 @@ def compile_model(
         steps: steps per epoch.
 
     Raises:
-        BadSpec: a loss or metric does not apply to the task, or an optimizer argument is unknown.
+        BadSpec: a loss or metric does not apply to the task, an optimizer argument is unknown, or the device
+            cannot compute in a layer's type.
     """
+    check_computable(model)
     names = metric_names(spec.fit, profile.task)
     kind = getattr(keras.losses, LOSSES[loss_name(spec.fit, profile.task)][0])
     if scaling.y_std is None:

@@ -151,6 +151,32 @@ def scaling_metrics(optimizer: Any, steps: int) -> dict[str, float]:
     return {"loss_scale": float(optimizer.dynamic_scale.value), "skipped_steps": float(steps - applied)}
 
 
+def needs_gpu_in_float16(layer: Any) -> bool:
+    """Return whether a layer computes attention by JAX's own function, which refuses float16 on CPUs.
+
+    With dropout, Keras computes it in another way.
+    """
+    kinds = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
+    return isinstance(layer, kinds) and not layer.get_config().get("dropout")
+
+
+def check_computable(model: Any) -> None:
+    """Check that this process' device computes the layers of a model in their types.
+
+    Raises:
+        BadSpec: one is refused; JAX would fail in the first step with a message about its internals.
+    """
+    if jax.default_backend() != "cpu":
+        return
+    layers = keras_private.layers_inside(model, include_self=False)
+    refused = [p.name for p in layers if p.compute_dtype == "float16" and needs_gpu_in_float16(p)]
+    if refused:
+        raise BadSpec(
+            f"a CPU cannot compute attention in float16 ({', '.join(refused[:MOST_NAMED])}); use "
+            "mixed_bfloat16, an override with float32 for these layers, or a worker with a GPU"
+        )
+
+
 def own_types(model: Any, policy: Policy) -> str | None:
     """Return a sentence about layers of code that do not have the experiment's policy; None if all do."""
     if policy == "float32":

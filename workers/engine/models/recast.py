@@ -88,7 +88,7 @@ def placed_layers(model: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
 
 
 def layers_at_ends(model: Any) -> dict[int, str]:
-    """Return the layers that see raw inputs or make outputs, by id, with what they do.
+    """Return the layers that see raw inputs or make outputs, by id, with the reason.
 
     In 16 bits raw inputs may overflow, numbers of words above 2048 become others, and probabilities are
     rounded.

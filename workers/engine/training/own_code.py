@@ -36,7 +36,7 @@ from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
-from workers.engine.models.precision import own_types
+from workers.engine.models.precision import check_computable, own_types
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.report import Report
@@ -205,6 +205,7 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
     use_mesh(None, [], 1)
     keras.utils.set_random_seed(seed)
     build = _built(spec, dataset)
+    check_computable(build.model)
     batches = _batches(spec, dataset, rows, seed, build)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)

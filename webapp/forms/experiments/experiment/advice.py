@@ -12,7 +12,7 @@ from webapp.report_figures.number_formats import FormatFigure, figure_of
 
 
 class PoolDevices(NamedTuple):
-    """What the devices of a pool's live workers do with a policy."""
+    """The speed of the devices of a pool's live workers under a policy."""
 
     pool: str
     devices: list[Acceleration]
@@ -24,7 +24,7 @@ class PolicyCard(NamedTuple):
     Attributes:
         info: the policy.
         figure: the drawing of the format in which it computes.
-        pools: what devices accelerate.
+        pools: the speed of the workers' devices.
         measured: the finding of the project's newest dry run; empty without one.
     """
 
