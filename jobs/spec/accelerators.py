@@ -114,7 +114,7 @@ def acceleration(device: str, policy: Policy, capability: str = "") -> Accelerat
 def _on_cpu(policy: Policy) -> str:
     if policy == "float64":
         return "CPUs need about twice the time of float32"
-    return "CPUs accelerate no format below float32: it is emulated, and slower"
+    return "CPUs accelerate no format below float32: training is usually slower"
 
 
 def _generation_of(device: str, capability: str) -> Generation | None:

@@ -25,7 +25,6 @@ class PolicyInfo(NamedTuple):
         keeps: the format of its weights, their gradients and the optimizer's variables.
         training: what training with it means, as a sentence.
         inference: what predicting with it means, as a sentence.
-        serves: whether a model with this policy can be served.
         layers: which layers get it; empty: all of them, except for input scaling and output.
     """
 
@@ -34,7 +33,6 @@ class PolicyInfo(NamedTuple):
     keeps: NumberFormat
     training: str
     inference: str
-    serves: bool = True
     layers: str = ""
 
     @property

@@ -1,5 +1,7 @@
 """Quantizing and casting a registered version by REST: the job, the new version, and refusals."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from django.test import Client
 
 from jobs.actions.registry import registration, registry
 from jobs.actions.runs import attempt_end, schedule
+from jobs.actions.runs.kind_actions import actions_of
 from jobs.kinds.quantize.payload import QuantizePayload, QuantizeTask
 from jobs.models import Job, ModelVersion, User
 from jobs.states import Outcome
@@ -60,8 +63,9 @@ def post(own: Yard, route: str, body: dict[str, Any], by: Any = None) -> Any:
     ],
 )
 def test_the_job_makes_a_new_version_of_the_same_model(
-    own: Yard, worker: PretendWorker, route: str, body: dict[str, Any], mode: str, title: str
-) -> None:
+    own: Yard, worker: PretendWorker, route: str, body: dict[str, Any], mode: str, title: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     version = trained(own, worker)
     answer = post(own, route, body)
     assert answer.status_code == 202, answer.content
@@ -70,7 +74,7 @@ def test_the_job_makes_a_new_version_of_the_same_model(
     assert job.payload_as(QuantizePayload).mode == mode
     schedule.place_jobs()
     (attempt,) = worker.claim_all()
-    task = attempt_task(attempt)
+    task = attempt_task(attempt, monkeypatch)
     assert (task.quantize.mode, task.model.endswith(version.artifact_id)) == (mode, True)
     factories.make_job_artifact(attempt.job)
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
@@ -88,9 +92,11 @@ def refused_second(own: Yard, new: ModelVersion) -> str:
     return str(answer.json()["errors"][0]["message"])
 
 
-def attempt_task(attempt: Any) -> QuantizeTask:
-    from jobs.actions.runs.kind_actions import actions_of
-
+def attempt_task(attempt: Any, monkeypatch: pytest.MonkeyPatch) -> QuantizeTask:
+    """Return the task of an attempt, whose files need not exist."""
+    files = SimpleNamespace(path=lambda digest: Path("/store") / digest)
+    for module in ("jobs.kinds.quantize.actions", "jobs.actions.runs.tasks"):
+        monkeypatch.setattr(f"{module}.store", lambda: files)
     task = actions_of(attempt.job).build_task(attempt, {"folder": "."})
     assert isinstance(task, QuantizeTask)
     return task

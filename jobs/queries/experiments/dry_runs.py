@@ -19,6 +19,8 @@ from jobs.states import FINAL, WAITING, JobState
 
 NEWEST = 50
 """How many dry runs of a project are looked at for measured gains."""
+SAME = 0.05
+"""Speeds and sizes that differ by less than this share count as equal."""
 NONE = "none"
 """The state if no dry run was requested."""
 
@@ -126,7 +128,9 @@ def finding_of(result: PrecisionComparison) -> str:
         return f"{after.policy} does not train here: its loss became NaN or infinite ({where})."
     steps = result.steps_per_loss * min(len(before.losses), len(after.losses))
     losses = f"after {steps} steps its loss is {_figure(after.losses)}, in float32 {_figure(before.losses)}"
-    memory = f"its variables take {after.variable_bytes / max(before.variable_bytes, 1):.2f}× the memory"
+    ratio = after.variable_bytes / max(before.variable_bytes, 1)
+    amount = "as much memory" if abs(ratio - 1) < SAME else f"{ratio:.2f}× the memory"
+    memory = f"its variables take {amount}"
     skipped = f"; {after.skipped_steps} steps were skipped" if after.skipped_steps else ""
     return f"{after.policy} {_speed(before, after)} {where}; {losses}; {memory}{skipped}."
 
@@ -135,7 +139,7 @@ def _speed(before: PrecisionRun, after: PrecisionRun) -> str:
     ratio = speed_ratio(before, after)
     if ratio is None:
         return "was too slow to be timed"
-    if abs(ratio - 1) < 0.05:
+    if abs(ratio - 1) < SAME:
         return "is as fast as float32"
     return f"is {ratio:.1f}× faster" if ratio > 1 else f"is {1 / ratio:.1f}× slower"
 

@@ -1,6 +1,7 @@
 """Precision: each layer's dtype policy and the loss scaling."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,13 @@ def test_a_stored_override_whose_pattern_is_no_longer_accepted_fails_with_the_re
 
 
 @pytest.fixture
-def trained(tmp_path: Path) -> Callable[..., tuple[Any, Any]]:
+def reports() -> list[RecordingReport]:
+    """Return the reports of the trainings of a test."""
+    return []
+
+
+@pytest.fixture
+def trained(tmp_path: Path, reports: list[RecordingReport]) -> Callable[..., tuple[Any, Any]]:
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training.checkpointing import Checkpointer
     from workers.engine.training.early_stopping import BestTracker
@@ -46,13 +53,14 @@ def trained(tmp_path: Path) -> Callable[..., tuple[Any, Any]]:
 
     file = profiled(tmp_path / "iris", bundled="iris")
 
-    def run(**precision: Any) -> tuple[Any, Any]:
-        spec = spec_of(args={"units": 4}, precision=precision, fit={"epochs": 2, "batch_size": 32})
+    def run(*, epochs: int = 2, **precision: Any) -> tuple[Any, Any]:
+        spec = spec_of(args={"units": 4}, precision=precision, fit={"epochs": epochs, "batch_size": 32})
         dataset = load_dataset(file, present(spec.data))
         prepared = prepare(spec, dataset, dataset.parts.train, name="p", seed=0)
         report = RecordingReport(tmp_path)
+        reports.append(report)
         plan = TrainingPlan(
-            model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=2), epochs=2,
+            model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=epochs), epochs=epochs,
             best=BestTracker("val_loss", "min"),
             validation=prepared.evaluation_set(dataset.parts.validation), stop=None, report=report,
             checkpointer=Checkpointer(tmp_path / "c", report, fence=1), on_progress=lambda done: None,
@@ -71,6 +79,24 @@ def test_a_dynamic_scale_and_its_skipped_steps_are_metrics_of_each_epoch(
     assert result.metrics["skipped_steps"] >= 0
     assert model.get_layer("dense_1").compute_dtype == "float16"
     assert model.get_layer("output").compute_dtype == "float32"
+
+
+def test_a_scale_that_overflows_for_epochs_is_a_warning_of_the_job(
+    trained: Callable[..., tuple[Any, Any]],
+    reports: list[RecordingReport],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import keras
+
+    # Each step halves it once, so that all steps of these epochs are skipped.
+    large = partial(keras.optimizers.LossScaleOptimizer, initial_scale=2.0**100)
+    monkeypatch.setattr(keras.optimizers, "LossScaleOptimizer", large)
+    trained(policy="mixed_float16", epochs=5)
+    ((code, message), _) = reports[0].of("warning")[0]
+    assert code == "loss_scale_unstable" and "were skipped" in message and "mixed_bfloat16" in message
+    monkeypatch.undo()
+    trained(policy="mixed_float16", epochs=5)
+    assert reports[1].of("warning") == []
 
 
 def test_a_fixed_scale_is_kept_and_not_replaced_by_a_dynamic_one(
