@@ -51,7 +51,7 @@ def test_a_scaled_loss_tells_its_skipped_steps(tmp_path: Path, iris: DatasetFile
     assert comparison.compared.skipped_steps is not None and comparison.compared.is_finite
 
 
-def test_own_code_is_compared_too_and_a_fit_of_its_own_is_refused(tmp_path: Path, iris: DatasetFile) -> None:
+def test_own_code_is_compared_too(tmp_path: Path, iris: DatasetFile) -> None:
     code = own_code.code_in(tmp_path / "code", own_code.SEARCH_OF_LAYERS)
     model = {"kind": "code", "digest": code.digest, "entry": "build_model"}
     spec = spec_of("iris").model_dump(mode="json", exclude={"model", "after"})
@@ -63,7 +63,7 @@ def test_own_code_is_compared_too_and_a_fit_of_its_own_is_refused(tmp_path: Path
     assert result["compared"]["losses"] != result["baseline"]["losses"]
 
 
-def test_a_fit_of_ones_own_is_refused(tmp_path: Path, iris: DatasetFile) -> None:
+def test_a_fit_of_its_own_is_refused(tmp_path: Path, iris: DatasetFile) -> None:
     code = own_code.code_in(tmp_path / "code", OWN_FIT)
     model = {"kind": "code", "digest": code.digest, "entry": "Tuned"}
     body = {"data": {"dataset": "iris"}, "model": model, "precision": {"policy": "mixed_bfloat16"}}
