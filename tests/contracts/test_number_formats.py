@@ -25,7 +25,7 @@ def test_a_format_has_the_numbers_of_the_libraries(entry: NumberFormat) -> None:
 @pytest.mark.parametrize("entry", FORMATS.values(), ids=list(FORMATS))
 def test_a_drawing_has_a_part_for_each_bit_and_the_range_on_its_line(entry: NumberFormat) -> None:
     figure = figure_of(entry)
-    assert [part.count for part in figure.parts] == [1, entry.exponent, entry.mantissa]
+    assert [part.bits for part in figure.parts] == [1, entry.exponent, entry.mantissa]
     assert sum(part.width for part in figure.parts) == pytest.approx(WIDTH * entry.bits / 64, abs=0.3)
     assert 0 <= figure.first < WIDTH / 2 < figure.last <= WIDTH
 

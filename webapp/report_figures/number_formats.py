@@ -16,7 +16,7 @@ class Part(NamedTuple):
     """Bits of one meaning, with their place on the line."""
 
     name: str
-    count: int
+    bits: int
     x: float
     width: float
 

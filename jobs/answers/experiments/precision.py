@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from jobs.answers.base import Answer, CauseOut, Stored
-from jobs.messages.dry_run import PrecisionComparison
+from jobs.messages.reports.precision_comparison import PrecisionComparison
 
 
 class FormatOut(Answer):

@@ -5,12 +5,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from jobs.kinds.base import Payload, Result
-from jobs.messages.dry_run import PrecisionComparison
+from jobs.messages.reports.precision_comparison import DEFAULT_STEPS, MOST_STEPS, PrecisionComparison
 from jobs.messages.task import DatasetFile, Task
 from jobs.spec.experiment import ExperimentSpec
-
-DEFAULT_STEPS = 50
-MOST_STEPS = 500
 
 
 class DryRunPayload(Payload):

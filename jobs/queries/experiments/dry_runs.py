@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobs.answers.experiments.precision import DryRunOut
 from jobs.kinds.dry_run.payload import DryRunPayload, DryRunResult
 from jobs.kinds.dry_run.rows import all_dry_runs, dry_runs_of
-from jobs.messages.dry_run import PrecisionComparison, PrecisionRun
+from jobs.messages.reports.precision_comparison import PrecisionComparison, PrecisionRun
 from jobs.models import DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.kinds.dry_run.payload import DryRunTask
-from jobs.messages.dry_run import PrecisionComparison
+from jobs.messages.reports.precision_comparison import PrecisionComparison
 from jobs.messages.task import DatasetFile
 from tests import own_code
 from tests.engine.helpers import spec_of

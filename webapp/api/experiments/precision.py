@@ -8,7 +8,7 @@ from jobs import access
 from jobs.actions.experiments.dry_runs import request_dry_run
 from jobs.answers.experiments.experiments import Spec
 from jobs.answers.experiments.precision import DryRunOut, PoliciesOut
-from jobs.kinds.dry_run.payload import DEFAULT_STEPS, MOST_STEPS
+from jobs.messages.reports.precision_comparison import DEFAULT_STEPS, MOST_STEPS
 from jobs.queries.experiments import dry_runs
 from jobs.queries.experiments.precision import policies_out
 from webapp.api.auth import actor

@@ -8,6 +8,7 @@ from jobs.queries.experiments.dry_runs import measured_gains
 from jobs.queries.experiments.precision import accelerations, devices_by_pool
 from jobs.spec.accelerators import Acceleration
 from jobs.spec.policies import POLICIES, PolicyInfo
+from jobs.spec.sections.precision import Policy
 from webapp.report_figures.number_formats import FormatFigure, figure_of
 
 
@@ -50,7 +51,7 @@ class PolicyCard(NamedTuple):
 def policy_cards(project: Project | None) -> list[PolicyCard]:
     """Return the cards of all policies, with the project's measured gains."""
     pools = devices_by_pool()
-    measured: Mapping[str, str] = measured_gains(project) if project is not None else {}
+    measured: Mapping[Policy, str] = measured_gains(project) if project is not None else {}
     return [
         PolicyCard(
             info=info,

@@ -6,6 +6,10 @@ from jobs.messages.reports.base import FiniteOrNull
 from jobs.spec.base import Frozen
 from jobs.spec.sections.precision import Policy
 
+DEFAULT_STEPS = 50
+"""Training steps with each precision, unless a person chooses others."""
+MOST_STEPS = 500
+
 
 class PrecisionRun(Frozen):
     """The first steps of a training with one precision."""
