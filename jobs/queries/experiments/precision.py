@@ -29,7 +29,7 @@ def kinds_of_devices(workers: Iterable[Worker]) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for worker in workers:
         for device in worker.devices:
-            kinds.setdefault(str(device["kind"]), str(device.get("compute_capability", "")))
+            kinds.setdefault(str(device.get("kind", "unknown")), str(device.get("compute_capability", "")))
     return kinds
 
 
