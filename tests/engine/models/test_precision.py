@@ -231,3 +231,19 @@ def test_a_loss_scale_that_does_not_settle_is_named(
     assert (found is None) == (message is None)
     assert message is None or message in str(found)
     assert instability_of_scale([{"loss": 1.0}], steps=10) is None
+
+
+def test_a_runner_computes_in_float64_for_the_task_that_asks_for_it_alone() -> None:
+    import jax
+    import keras
+
+    from workers.runner.libraries import set_number_type
+
+    set_number_type(in_double=True)
+    try:
+        assert jax.numpy.zeros(1, "float64").dtype == "float64"
+        assert (keras.config.floatx(), keras.config.dtype_policy().name) == ("float64", "float64")
+    finally:
+        set_number_type(in_double=False)
+    assert jax.numpy.zeros(1, "float32").dtype == "float32" and not jax.config.jax_enable_x64
+    assert (keras.config.floatx(), keras.config.dtype_policy().name) == ("float32", "float32")
