@@ -14,6 +14,7 @@ from jobs.kinds.base import Facts, Payload
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.dry_build.facts import DRY_BUILD
+from jobs.kinds.dry_run.facts import DRY_RUN
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.gate.facts import GATE
@@ -43,6 +44,7 @@ KINDS: dict[str, Facts] = {
         SPLIT_OVERVIEW,
         DRY_BUILD,
         MESH_ESTIMATE,
+        DRY_RUN,
         INSTALL,
         CODE_DATA,
     )

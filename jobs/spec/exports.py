@@ -26,6 +26,7 @@ class ExportFormat:
         options: the class for its options, whose titles and descriptions label the form's fields. None: no
             options.
         quantizes: the weights that become smaller, to end a sentence. Empty: the format is no quantization.
+        verb: begins the title of the job that makes a smaller model.
         checked_rows: so many rows are predicted to compare a file with the model in memory.
         tolerances: the largest accepted difference between predictions, relative to the largest prediction,
             by the training's precision. Predictions must be equal where there is none.
@@ -40,6 +41,7 @@ class ExportFormat:
     stem: str
     options: type[Frozen] | None = None
     quantizes: str = ""
+    verb: str = "Quantize"
     checked_rows: int = 64
     tolerances: Mapping[str, float] = field(default_factory=dict)
 
@@ -60,7 +62,14 @@ EXPORTS: dict[str, ExportFormat] = {
             suffix=".keras",
             stem="model",
             # Larger in 16 bits: a mesh sums in another order, which rounds differently.
-            tolerances={"float32": 1e-5, "mixed_float16": 2e-2, "mixed_bfloat16": 5e-2},
+            # The rounding to 8 bits jumps where a value lies between two of them.
+            tolerances={
+                "float32": 1e-5,
+                "float64": 1e-5,
+                "mixed_float16": 2e-2,
+                "mixed_bfloat16": 5e-2,
+                "float8": 5e-2,
+            },
         ),
         ExportFormat(
             name="int8",
@@ -71,6 +80,21 @@ EXPORTS: dict[str, ExportFormat] = {
             suffix=".keras",
             stem="quantized",
             quantizes="the kernels of layers",
+        ),
+        *(
+            ExportFormat(
+                name=name,
+                label=name,
+                help=f"a Keras file whose layers keep and compute in {name}; its inputs and outputs stay in "
+                "float32",
+                runs_in=("the prediction server", "Keras 3"),
+                writer=f"workers.engine.exports.half:write_{name}",
+                suffix=".keras",
+                stem=name,
+                quantizes="the weights of layers",
+                verb="Cast",
+            )
+            for name in ("float16", "bfloat16")
         ),
     )
 }

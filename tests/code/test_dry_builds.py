@@ -145,7 +145,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"search": {"space": [field("augmentation/zoom", 0.1, 0.2)]}}, "/spec/search/space/0/name"),
     ({"search": {"space": [field("batchsize", 16, 32)]}}, "/spec/search/space/0/name"),
     ({"search": {"space": [field("batch_size", 0, 32)]}}, "/spec/search/space/0"),
-    ({"precision": {"policy": "mixed_bfloat16"}}, "/spec/precision"),
+    (
+        {"precision": {"overrides": [{"match": "a", "policy": "mixed_bfloat16"}]}},
+        "/spec/precision/overrides",
+    ),
+    ({"precision": {"policy": "float16"}}, "/spec/precision/policy"),
+    ({"precision": {"policy": "mixed_float16", "loss_scale": 128}}, "/spec/precision/loss_scale"),
 ]
 
 

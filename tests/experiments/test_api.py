@@ -82,7 +82,9 @@ def test_settings_without_effect_on_trees_are_rejected_with_pointers(api: Client
     problems = {error["pointer"]: error["message"] for error in answer.json()["errors"]}
     assert set(problems) == {"/spec/fit/optimizer", "/spec/precision", "/spec/after/quantize"}
     assert problems["/spec/after/quantize"] == (
-        "cannot follow trees, since int8 is for the kernels of layers, and trees have none; leave it out"
+        "cannot follow trees, since int8 is for the kernels of layers, and trees have none; float16 is for "
+        "the weights of layers, and trees have none; bfloat16 is for the weights of layers, and trees have "
+        "none; leave it out"
     )
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.policies import POLICIES
 from jobs.spec.sections.precision import UNSUPPORTED_POLICIES
 from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.spec.templates import TEMPLATES
 from jobs.spec.templates.info import TemplateInfo
 from tests.datasets.making import DIABETES, DIGITS
-from webapp.forms.experiments.experiment.advice import FORMATS
 from webapp.forms.experiments.experiment.rows import FIT_RANGES, OVERRIDES
 from webapp.forms.experiments.experiment.running import PRECISION
 from webapp.forms.experiments.experiment.schema import VARIANTS, spec_leaves
@@ -62,8 +62,8 @@ def test_every_searchable_name_has_a_default_range() -> None:
 
 def test_the_advisor_lists_every_policy_and_rejects_unsupported_ones() -> None:
     options = set(spec_leaves()["/precision/policy"].options)
-    assert {row.policy for row in FORMATS} == options
-    assert {row.policy for row in FORMATS if row.refusal} == set(UNSUPPORTED_POLICIES)
+    assert set(POLICIES) == options
+    assert {name for name, info in POLICIES.items() if info.refusal} == set(UNSUPPORTED_POLICIES)
 
 
 def test_the_form_offers_no_policy_that_is_refused() -> None:

@@ -40,7 +40,8 @@ OVERRIDE = "/spec/precision/overrides/0"
         ("resources", {"hosts": 2}, "/spec/resources/hosts"),
         ("model", {"kind": "code", "digest": "a", "entry": "build"}, "/spec/model/digest"),
         ("mesh", {**ONE_DEVICE, "memory_fraction": 0.5}, "/spec/mesh/memory_fraction"),
-        ("precision", {"overrides": [{"match": "a", "policy": "float64"}]}, f"{OVERRIDE}/policy"),
+        ("precision", {"overrides": [{"match": "a", "policy": "bfloat16"}]}, f"{OVERRIDE}/policy"),
+        ("precision", {"overrides": [{"match": "a", "policy": "float16"}]}, f"{OVERRIDE}/policy"),
         ("precision", {"overrides": [{"match": "(", "policy": "float32"}]}, f"{OVERRIDE}/match"),
         ("search", {"space": [{"name": "width", "kind": "boolean"}]}, "/spec/search/space/0/name"),
         ("search", {"space": [SHUFFLE, SHUFFLE]}, "/spec/search/space/1/name"),
@@ -52,6 +53,13 @@ def test_each_error_is_reported_at_its_field(
 ) -> None:
     spec["fit"] = {"batch_size": 100}
     assert list(wrong(world, {**spec, section: value})) == [pointer]
+
+
+def test_a_model_that_is_trained_in_float8_is_not_made_smaller_afterwards(
+    world: World, spec: dict[str, Any]
+) -> None:
+    after = {"precision": {"policy": "float8"}, "after": {"quantize": {}}}
+    assert "train in mixed_bfloat16" in wrong(world, {**spec, **after})["/spec/after/quantize"]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     ({**search(SEED), "after": {"retrain": {"top": 2}, "ensemble": {}}}, ROOM, {"/after/ensemble"}),
     ({"after": {"retrain": {"epochs_factor": 1.2}}}, ROOM, {"/after/retrain/epochs_factor"}),
     ({"precision": {"policy": "mixed_float16"}}, ROOM, {"/precision/policy"}),
+    ({"precision": {"policy": "float8"}}, ROOM, {"/precision/policy"}),
+    ({"precision": {"policy": "float64"}}, ROOM, {"/precision/policy"}),
     (
         {
             "mesh": {"shape": [2], "axis_names": ["x"], "batch_axis": None, "simulate": 2},

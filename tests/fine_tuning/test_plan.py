@@ -148,8 +148,11 @@ def test_a_version_that_needs_code_to_be_loaded_is_refused(people: People, versi
     assert "needs code of its own" in wrong(people, tuned())["/model/number"]
 
 
-def test_precision_and_other_templates_are_refused(people: People, version: ModelVersion) -> None:
-    assert "has no effect" in wrong(people, tuned(precision={"policy": "mixed_bfloat16"}))["/precision"]
+def test_a_policy_is_accepted_if_it_trains_and_other_templates_are_refused(
+    people: People, version: ModelVersion
+) -> None:
+    assert wrong(people, tuned(precision={"policy": "mixed_bfloat16"})) == {}
+    assert "/precision/policy" in wrong(people, tuned(precision={"policy": "bfloat16"}))
     space: list[dict[str, Any]] = [{"name": "template", "kind": "choice", "values": ["mlp", "linear"]}]
     assert "/search/space/0/name" in wrong(people, tuned(search={"space": space}))
 

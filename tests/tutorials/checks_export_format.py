@@ -32,7 +32,8 @@ def test_the_form_offers_it(world: World) -> None:  # noqa: F811
 def test_rest_documents_it_and_refuses_invalid_options(world: World) -> None:  # noqa: F811
     document = world.client(world.owner).get("/api/v1/openapi.json").json()
     schemas = document["components"]["schemas"]
-    assert schemas["Quantize"]["properties"]["mode"]["enum"] == ["int8", "rounded_weights"]
+    modes = schemas["Quantize"]["properties"]["mode"]["enum"]
+    assert modes == ["int8", "float16", "bfloat16", "rounded_weights"]
     assert "RoundedOptions" in str(schemas["Quantize"]["properties"]["options"])
     assert problems(world, STEP) == []
     assert problems(world, {"mode": "rounded_weights"}) == []

@@ -30,6 +30,7 @@ GET /api/v1/datasets
 GET /api/v1/code
 GET POST /api/v1/uploads
 GET /api/v1/experiments
+GET /api/v1/precision
 POST /api/v1/search-spaces/import
 POST /api/v1/search-spaces/export
 GET /api/v1/deletions
@@ -126,6 +127,7 @@ GET /p/<slug:project>/settings
 GET /p/<slug:project>/experiments
 GET /p/<slug:project>/experiments/<int:id>
 GET /p/<slug:project>/mesh-estimate
+GET /p/<slug:project>/precision
 GET /jobs/<int:job_id>/trials/<int:number>
 GET /jobs/<int:job_id>
 GET /models/<slug:name>
@@ -161,6 +163,7 @@ POST /api/v1/jobs/<int:job_id>/ensemble
 POST /api/v1/jobs/<int:job_id>/trials
 POST /api/v1/experiments
 POST /api/v1/experiments/find-model
+POST /api/v1/experiments/dry-run
 POST /api/v1/experiments/mesh-estimates
 PATCH /api/v1/experiments/<id>
 POST /api/v1/experiments/<id>/submit
@@ -177,6 +180,8 @@ POST /api/v1/models
 PATCH /api/v1/models/<name>
 PATCH /api/v1/models/<name>/versions/<number>
 POST /api/v1/models/<name>/versions/<number>/describe
+POST /api/v1/models/<name>/versions/<number>/quantize
+POST /api/v1/models/<name>/versions/<number>/cast
 PUT /api/v1/models/<name>/aliases/<alias>
 POST /api/v1/promotions
 POST /p/<slug:project>/experiments/<int:id>/submit

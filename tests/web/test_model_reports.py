@@ -127,7 +127,7 @@ def test_a_quantization_shows_size_latency_metrics_and_the_error_of_each_layer(
     assert "0.280 ms" in text
     assert "Accuracy 0.9750 0.9550 – 0.9850 0.9722" in text
     assert "output Dense 0.0079" in text
-    assert "conv2d Conv2D not quantized: Conv2D has no int8 implementation" in text
+    assert "conv2d Conv2D stays as it is: Conv2D has no int8 implementation" in text
 
 
 def test_a_report_that_cannot_be_read_is_no_error(people: People, family: Job) -> None:

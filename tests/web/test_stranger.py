@@ -159,6 +159,7 @@ def test_lists_show_the_stranger_nothing_of_the_yard(yard: Yard) -> None:
     [
         ("/api/v1/experiments", {"project": "yard", "name": "mine", "spec": factories.SPEC}),
         ("/api/v1/experiments/validate", {"project": "yard", "name": "mine", "spec": factories.SPEC}),
+        ("/api/v1/experiments/dry-run", {"project": "yard", "spec": factories.SPEC}),
         ("/api/v1/models", {"project": "yard", "name": "mine"}),
         (
             "/api/v1/promotions",

@@ -52,6 +52,7 @@ RESOURCES = (
     "data.code_data",
     # Before experiments, whose address `experiments/<id>` matches theirs too.
     "experiments.mesh_estimates",
+    "experiments.precision",
     "experiments.experiments",
     "experiments.search_spaces",
     # These come before jobs, whose last path would match theirs.
@@ -63,6 +64,7 @@ RESOURCES = (
     "runs.jobs",
     "storage.artifacts",
     "registry.registry",
+    "registry.smaller_versions",
     "registry.promotions",
     "registry.endpoints",
     "registry.releases",

@@ -18,6 +18,7 @@ from webapp.pages.experiments import (
     experiments,
     find_model,
     mesh_estimates,
+    precision,
     scripts,
 )
 from webapp.pages.people import account, departures, people, projects, tokens
@@ -39,6 +40,7 @@ urlpatterns = [
     *experiment_form.urls,
     *find_model.urls,
     *mesh_estimates.urls,
+    *precision.urls,
     *scripts.urls,
     *experiment_columns.urls,
     # Before jobs, whose address `jobs/<id>/<word>` matches theirs too.

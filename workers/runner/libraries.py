@@ -64,6 +64,16 @@ def import_keras() -> None:
     host_values.install()
 
 
+def set_number_type(*, in_double: bool) -> None:
+    """Let this process compute in float64, or no longer: a warm runner serves tasks of both kinds."""
+    import keras
+
+    if in_double or keras.config.floatx() != "float32":
+        from workers.engine.models.precision import compute_in_double
+
+        compute_in_double(in_double)
+
+
 def keep_arrow_from_threads() -> None:
     """Have pyarrow, which pandas imports, start no thread when it is imported: forks would lack it."""
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"

@@ -7,6 +7,7 @@ import time
 from jobs.messages.control import Rehearse, Start
 from jobs.messages.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
 from jobs.messages.task import Task
+from jobs.spec.policies import needs_double
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.checkpoint import newest_intact
 from workers.runner.accelerator import use_accelerator
@@ -15,7 +16,7 @@ from workers.runner.environment import Environment, read_task
 from workers.runner.event_reporter import EventReporter
 from workers.runner.event_writer import EventWriter
 from workers.runner.failures import describe, describe_exit
-from workers.runner.libraries import configure_jax, import_keras
+from workers.runner.libraries import configure_jax, import_keras, set_number_type
 from workers.runner.registry import load, needs_jax, runs_program
 from workers.runner.reproducibility import make_record
 from workers.system.kernel import set_process_name
@@ -97,6 +98,7 @@ class Runner:
             spec = getattr(task, "spec", None)
             configure_jax(task.compile_cache, "default" if spec is None else spec.precision.matmul)
             import_keras()
+            set_number_type(in_double=spec is not None and needs_double(spec.precision))
             use_accelerator(environment)
         elif runs_program(task):
             # The program inherits it.

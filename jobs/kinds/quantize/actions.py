@@ -2,16 +2,19 @@
 
 from typing import Any
 
+from jobs.actions.registry import registration
 from jobs.actions.runs import submit
-from jobs.actions.runs.kind_actions import KindActions, register_actions
+from jobs.actions.runs.kind_actions import KindActions, ResultRefused, register_actions
 from jobs.actions.runs.tasks import artifact_path, dataset_of, spec_of
+from jobs.errors import TrainyardError
 from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.quantize.payload import QuantizePayload, QuantizeResult, QuantizeTask
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, RegisteredModel
 from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import Quantize
 from jobs.states import JobState
+from jobs.store import store
 
 
 class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
@@ -19,16 +22,36 @@ class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> QuantizeTask:
         """Return the task: the model to quantize, and the options."""
-        job = attempt.job
+        job, payload = attempt.job, attempt.job.payload_as(QuantizePayload)
         spec = spec_of(job)
-        source = Job.objects.get(pk=job.payload_as(QuantizePayload).source)
+        if payload.artifact:
+            model = str(store().path(payload.artifact))
+        else:
+            model = artifact_path(Job.objects.get(pk=payload.source), "model")
+        of_step = spec.after.quantize or Quantize()
         return QuantizeTask(
             **common,
             spec=spec,
-            quantize=spec.after.quantize or Quantize(),
+            quantize=Quantize(mode=payload.mode) if payload.mode else of_step,
             dataset=dataset_of(job),
-            model=artifact_path(source, "model"),
+            model=model,
         )
+
+    def on_done(self, job: Job, result: QuantizeResult) -> None:
+        """Add the result to the registered model of the version that was made smaller."""
+        del result
+        name = job.payload_as(QuantizePayload).model
+        if not name or job.created_by is None:
+            return
+        model = RegisteredModel.objects.filter(name=name).first()
+        file = job.artifacts.filter(role="model").order_by("-pk").first()
+        if model is None or file is None:
+            what = f"the model {name} was deleted" if model is None else "the job has no model file"
+            raise ResultRefused({"code": "not_registered", "message": f"{what}, so no version was added"})
+        try:
+            registration.add_version(model, file.artifact_id, by=job.created_by)
+        except TrainyardError as error:
+            raise ResultRefused({"code": error.code, "message": error.message}) from error
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
         """Quantize the ensemble if there is one, else the best training."""
@@ -36,7 +59,8 @@ class QuantizeActions(KindActions[QuantizePayload, QuantizeResult]):
             return []
         ensemble = root.children.pooling().filter(state=JobState.COMPLETED).first()
         payload = QuantizePayload(source=(ensemble or outcomes.best_single(root)).pk)
-        title = f"Quantize to {spec.after.quantize.format.label}"
+        entry = spec.after.quantize.format
+        title = f"{entry.verb} to {entry.label}"
         return [submit.create_step(root, payload, 1, title=title)]
 
 

@@ -10,9 +10,19 @@ from jobs.spec.sections.after import Quantize
 
 
 class QuantizePayload(Payload):
-    """The job whose model is quantized, by its primary key."""
+    """The model that is made smaller.
+
+    Attributes:
+        source: the primary key of the job that made it.
+        mode: the format; empty: that of the experiment's step.
+        artifact: the file of a registered version; empty: the newest model of the job.
+        model: the registered model that gets the result as a version; empty: none does.
+    """
 
     source: int
+    mode: str = ""
+    artifact: str = ""
+    model: str = ""
 
 
 class QuantizeResult(Result):

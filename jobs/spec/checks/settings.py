@@ -27,6 +27,7 @@ def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     yield from _check_template(spec)
     yield from _check_directions(spec)
     yield from _check_overrides(spec.precision)
+    yield from _check_smaller_model(spec)
     if spec.mesh is not None:
         yield from pattern_problems(spec.mesh)
         yield from _check_gpu_memory(spec.mesh)
@@ -100,6 +101,17 @@ def _check_overrides(precision: PrecisionSpec) -> Iterator[Problem]:
             yield Problem(f"{place}/policy", f"policy {override.policy}: {reason}")
         if reason := patterns.refusal(override.match):
             yield Problem(f"{place}/match", reason)
+
+
+def _check_smaller_model(spec: ExperimentSpec) -> Iterator[Problem]:
+    """Yield the step that makes a model smaller, if its layers are trained in 8 bits."""
+    policies = (spec.precision.policy, *(override.policy for override in spec.precision.overrides))
+    if spec.after.quantize is not None and "float8" in policies:
+        yield Problem(
+            "/after/quantize",
+            "layers that are trained in float8 have their own scales and cannot be quantized or cast; leave "
+            "the step out, or train in mixed_bfloat16",
+        )
 
 
 def _check_gpu_memory(mesh: MeshSpec) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from jobs.spec.data.encoding import (
 )
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.policies import POLICIES, needs_double
 from jobs.spec.problems import Problem, warning
 from jobs.spec.sections import measures
 
@@ -105,14 +106,34 @@ def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
         )
 
 
+_SLOWER_ON_CPUS = {
+    "mixed_float16": "makes training faster on GPUs and TPUs",
+    "mixed_bfloat16": "makes training faster on GPUs and TPUs",
+    "float8": "makes large layers faster on GPUs from 2022 on",
+}
+
+
 def _device_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
     mesh, policy = spec.mesh, spec.precision.policy
     asks_for_gpu = mesh is None and spec.resources.gpu is not None
-    if policy.startswith("mixed_") and not asks_for_gpu and (mesh is None or mesh.devices == "cpu"):
+    if policy in _SLOWER_ON_CPUS and not asks_for_gpu and (mesh is None or mesh.devices == "cpu"):
         yield warning(
             "/precision/policy",
-            f"{policy} makes training faster on GPUs and TPUs, but slower on CPUs",
+            f"{policy} {_SLOWER_ON_CPUS[policy]}, but slower on CPUs",
             "Choose float32 unless the pool has GPUs or TPUs",
+        )
+    if policy == "float8":
+        yield warning(
+            "/precision/policy",
+            f"float8 is for {POLICIES[policy].layers}",
+            "Leave it if most of the model's weights are in dense layers, else choose mixed_bfloat16",
+        )
+    if needs_double(spec.precision):
+        yield warning(
+            "/precision/policy",
+            "float64 needs twice the memory, the columns are stored in float32, and the prediction server "
+            "computes in float32",
+            "Use it to check whether rounding matters, and choose float32 for the model that is served",
         )
     if mesh is None:
         return

@@ -18,7 +18,7 @@ from jobs.spec.plan.variables import (
     rules_for,
     shadowed_rules,
     suggest_layout,
-    variables,
+    typed_variables,
 )
 from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import LayoutRule
@@ -94,7 +94,7 @@ def _layout_findings(spec: ExperimentSpec, known: KnownState) -> list[Problem]:
 def fields_of_template(spec: ExperimentSpec, described: Profile) -> dict[str, Any]:
     """Return a plan's fields about the variables and the largest model's memory, by formulas."""
     values, memory = largest(spec, described)
-    listed = variables(spec.model, described)
+    listed = typed_variables(spec, described)
     return {
         "parameters": parameters(with_values(spec, values).model, described),
         "largest": values,

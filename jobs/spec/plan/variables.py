@@ -14,13 +14,14 @@ from pydantic import ValidationError
 from jobs.spec.checks import patterns
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.policies import POLICIES, PolicyInfo, policy_of_layer
 from jobs.spec.problems import Problem
 from jobs.spec.sections.fit import FitSpec
 from jobs.spec.sections.mesh import LayoutRule, MeshSpec
 from jobs.spec.sections.model import Model
+from jobs.spec.sections.precision import PrecisionSpec
 from jobs.spec.templates.columns import column_layers
 from jobs.spec.templates.layers import (
-    FLOAT32,
     Layer,
     Shape,
     Variable,
@@ -30,6 +31,9 @@ from jobs.spec.templates.layers import (
 
 OPTIMIZER_SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
 """How many optimizer variables each weight has, with default arguments."""
+
+FLOAT8_STATE = 3 * (1 + 1024) * 4
+"""Bytes that Keras adds to a float8 layer: for input, kernel and gradient a scale and 1024 largest values."""
 
 
 class DeviceMemory(NamedTuple):
@@ -254,15 +258,43 @@ def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
     Weights, gradients and optimizer variables are exact. Activations are estimated as twice each layer's
     output, for the forward and the backward pass, for one device's share of the batch.
     """
-    listed = variables(spec.model, profile)
-    held = {v: v.bytes_of(device_shape(v, spec.mesh)) for v in listed}
-    weights = sum(held.values())
-    gradients = sum(size for v, size in held.items() if v.trainable)
+    layers = list(_layers(spec.model, profile))
+    weights = gradients = passed_on = scales = 0
+    for layer in layers:
+        policy = _policy_of(layer, spec.precision)
+        for variable in layer.variables:
+            held = math.prod(device_shape(variable, spec.mesh)) * policy.keeps.bytes
+            weights += held
+            gradients += held if variable.trainable else 0
+            scales += FLOAT8_STATE if policy.name == "float8" and _is_dense_kernel(layer, variable) else 0
+        passed_on += math.prod(layer.output) * policy.activation_bytes
     rows = math.ceil(spec.fit.batch_size / (spec.mesh.batch_shards() if spec.mesh is not None else 1))
-    outputs = sum(math.prod(layer.output) for layer in _layers(spec.model, profile))
-    # Mixed policies compute in 16 bits and keep the weights in float32.
-    width = 2 if spec.precision.policy.startswith("mixed_") else FLOAT32
-    return DeviceMemory(weights, gradients, gradients * optimizer_slots(spec.fit), 2 * rows * outputs * width)
+    # Gradients overwrite the scales of float8, which therefore have no slots.
+    return DeviceMemory(
+        weights + scales, gradients + scales, gradients * optimizer_slots(spec.fit), 2 * rows * passed_on
+    )
+
+
+def typed_variables(spec: ExperimentSpec, profile: Profile) -> list[Variable]:
+    """Return `variables` with the types that the dtype policy of each layer gives them."""
+    return [
+        variable._replace(dtype=_policy_of(layer, spec.precision).keeps.name)
+        for layer in _layers(spec.model, profile)
+        for variable in layer.variables
+    ]
+
+
+def _policy_of(layer: Layer, precision: PrecisionSpec) -> PolicyInfo:
+    try:
+        return POLICIES[policy_of_layer(layer.name, precision)]
+    except patterns.UnsupportedPattern:
+        # Reported by `settings.problems`.
+        return POLICIES[precision.policy]
+
+
+def _is_dense_kernel(layer: Layer, variable: Variable) -> bool:
+    """Return whether a variable is the kernel of a Dense layer, whose products may be in float8."""
+    return variable.path == f"{layer.name}/kernel" and len(variable.shape) == 2
 
 
 def optimizer_slots(fit: FitSpec) -> int:

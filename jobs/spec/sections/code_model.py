@@ -25,7 +25,9 @@ FIT = "fit/"
 _BUILT = "the code builds the model"
 MEASURES = ("/fit/loss", "/fit/metrics")
 """Fields with the measures of validation rows."""
-COMPILED: Mapping[str, str] = dict.fromkeys((*OPTIMIZER_FIELDS, *MEASURES), "the code compiles its model")
+COMPILED: Mapping[str, str] = dict.fromkeys(
+    (*OPTIMIZER_FIELDS, *MEASURES, "/precision/loss_scale"), "the code compiles its model"
+)
 """Fields without effect on a model that its code compiles, with the reason."""
 OWN_FIT: Mapping[str, str] = dict.fromkeys(
     (*COMPILED, "/fit/steps_per_execution", "/fit/class_weights"), "the class trains the model by its own fit"
@@ -46,7 +48,7 @@ CODE = TemplateInfo(
     own_names=True,
     fit_prefix=FIT,
     unused={
-        "/precision": f"{_BUILT}: set the precision of its layers there",
+        "/precision/overrides": f"{_BUILT} and names its layers: give them dtype there",
         "/fit/augmentation": f"{_BUILT}: add layers such as keras.layers.RandomFlip there",
     },
 )

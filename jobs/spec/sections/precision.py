@@ -8,11 +8,12 @@ from jobs.spec.base import Frozen
 
 Policy = Literal["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "float64", "float8"]
 UNSUPPORTED_POLICIES: dict[str, str] = {
-    "float16": "pure float16 overflows in training; use mixed_float16",
-    "bfloat16": "pure bfloat16 loses small weight updates; use mixed_bfloat16",
-    "float64": "JAX computes float64 in float32 unless x64 is enabled; use float32",
-    "float8": "float8 training is not supported; use mixed_bfloat16",
+    "float16": "most trainings in pure float16 fail: gradients overflow, and small numbers of the optimizer "
+    "become 0; train with mixed_float16, and cast the trained model by after.quantize with the mode float16",
+    "bfloat16": "most trainings in pure bfloat16 stall: small weight updates are rounded away; train with "
+    "mixed_bfloat16, and cast the trained model by after.quantize with the mode bfloat16",
 }
+"""Policies that cannot train reliably, with the reason. See decision 88 for the measurements."""
 
 
 class PrecisionOverride(Frozen):
@@ -26,7 +27,7 @@ class PrecisionOverride(Frozen):
 
 
 class PrecisionSpec(Frozen):
-    """The dtype policy of a run. The output layer stays float32 unless overridden."""
+    """The dtype policy of a run. The output layer is never below float32 unless overridden."""
 
     policy: Policy = "float32"
     loss_scale: Literal["none", "dynamic"] | float = "dynamic"

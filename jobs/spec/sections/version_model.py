@@ -61,7 +61,6 @@ VERSION = TemplateInfo(
     initial_arguments=tuple(FineTuneArgs.model_fields),
     traced=frozenset({"learning_rate_factor"}),
     is_listed=False,
-    unused={"/precision": "the layers of a version keep the types with which they were saved"},
 )
 """The description of fine-tuning, beside the template table."""
 

@@ -221,3 +221,21 @@ def test_every_step_is_readable_in_both_themes_and_widths(form: Page, look: Look
     for name in ("Search space", "Precision", "Review"):
         step(form, name)
         look(form, f"experiment-form-{name.lower().replace(' ', '-')}")
+
+
+def test_a_policy_is_chosen_cast_and_compared_on_its_card(form: Page, look: Look) -> None:
+    step(form, "Precision")
+    card = form.get_by_role("article", name="mixed_bfloat16")
+    card.get_by_role("button", name="Choose").click()
+    assert spec(form)["precision"]["policy"] == "mixed_bfloat16"
+    expect(card).to_have_class(re.compile("np-chosen"))
+    expect(form.get_by_role("article", name="float16", exact=True).get_by_role("button")).to_have_count(1)
+    form.get_by_role("article", name="float16", exact=True).get_by_role("button").click()
+    assert spec(form)["after"]["quantize"] == {"mode": "float16"}
+    settled(form, "ok")
+    card.get_by_role("button", name="Compare with float32").click()
+    expect(card.locator("[data-dry-run]")).to_contain_text("Comparing (job")
+    look(form, "experiment-precision")
+    job = Job.objects.get(title="Dry run in mixed_bfloat16")
+    Job.objects.filter(pk=job.pk).update(state="failed", error={"code": "x", "message": "no rows"})
+    expect(card.locator("[data-dry-run]")).to_contain_text("failed: no rows")

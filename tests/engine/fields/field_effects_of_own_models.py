@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from jobs.messages.script_command import command_of
 from jobs.models import Alias
@@ -18,6 +19,8 @@ from tests.engine.fields.field_effects_in_rows import in_new_rows
 from tests.engine.models.test_fine_tuning import stored
 from tests.factories import make_model
 from tests.jobs.yard import Yard
+from workers.engine.exports.source import ExportSource
+from workers.engine.exports.writing import write_model
 from workers.engine.training.prepare import prepare
 
 DIGEST = "c" * 64
@@ -41,6 +44,21 @@ def fine_tuned(spec: ExperimentSpec, files: Files) -> Any:
     rates = keras.optimizers.serialize(ready.model.optimizer)
     factor = float(getattr(ready.model.optimizer, "rate_factor", 1.0))
     return json.dumps(ready.model.get_config(), default=str), trained, rates, factor
+
+
+def smaller_model(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the types of the weights that a model has after the step that makes it smaller."""
+    keras.backend.clear_session(free_memory=False)
+    inputs = keras.Input((4,), name="given")
+    hidden = keras.layers.Dense(8, name="first")(inputs)
+    model = keras.Model(inputs, keras.layers.Dense(3, name="output")(hidden))
+    assert spec.after.quantize is not None
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "m.keras")
+        rows = np.ones((2, 4), np.float32)
+        source = ExportSource.of_file(Path(folder) / "m.keras", Path(folder), rows)
+        file = write_model(spec.after.quantize.format, source, Path(folder) / "smaller.keras")
+    return sorted({str(variable.dtype) for variable in file.model.variables})
 
 
 @in_new_rows

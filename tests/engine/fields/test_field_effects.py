@@ -250,6 +250,7 @@ EFFECTS: dict[str, Effect] = {
     "/after/retrain/epochs_cap": Effect(probes.epochs, 50),
     "/after/retrain/monitor": Effect(probes.epochs, "val_accuracy"),
     "/after/ensemble/method": Effect(probes.ensemble_weights, "mean", ENSEMBLE),
+    "/after/quantize/mode": Effect(own.smaller_model, "bfloat16", {"/after": {"quantize": {}}}),
     "/after/register/model": Effect(rows.versions, "second", REGISTER),
     "/after/register/what": Effect(rows.versions, ["best", "quantized"], REGISTER),
     "/resources/pool": Effect(rows.placement, "large"),
@@ -289,7 +290,6 @@ ONE_VALUE: dict[tuple[str, str], Any] = {
     ("/model/kind", ""): "unknown",
     ("/resources/hosts", ""): 2,
     ("/after/ensemble/weights", ""): "equal",
-    ("/after/quantize/mode", ""): "int4",
     ("/search/options/iterations", "asha"): 2,
     **{(f"/search/space/*:{kind}/kind", ""): "normal" for kind in ROWS},
 }

@@ -15,7 +15,7 @@ from jobs.spec.sections.version_model import VERSION
 from jobs.spec.templates import TEMPLATES
 from jobs.spec.templates.info import TemplateInfo
 from webapp.forms.experiments.experiment import advice, rows, start
-from webapp.forms.experiments.experiment.advice import Format
+from webapp.forms.experiments.experiment.advice import PolicyCard
 from webapp.forms.experiments.experiment.description import Field, RowKind, Section
 from webapp.forms.experiments.experiment.sections import SECTIONS
 from webapp.pages.experiments.target_doubts import TargetDoubts
@@ -46,7 +46,7 @@ class ExperimentFormPage(Context):
     override_fields: tuple[Field, ...]
     objective_fields: tuple[Field, ...]
     templates: list[TemplateInfo]
-    formats: tuple[Format, ...]
+    policies: list[PolicyCard]
     devices: OfferedDevices
     import_formats: ItemsView[str, Reader]
     browser_context: Json
@@ -85,7 +85,7 @@ def show_form(
         override_fields=rows.OVERRIDES,
         objective_fields=rows.OBJECTIVES,
         templates=[*TEMPLATES.values(), VERSION],
-        formats=advice.FORMATS,
+        policies=advice.policy_cards(project),
         devices=offered_devices(),
         import_formats=READERS.items(),
         browser_context={

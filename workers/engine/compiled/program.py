@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import keras
 import numpy as np
 
 from workers.engine.arrays import Array
@@ -125,9 +126,9 @@ class Program:
         return self._timings.step_mode or self._estimated_mode
 
     def hyperparameters(self) -> Array:
-        """Return the traced hyperparameters' current values, (hyperparameters,) float32."""
-        current = np.array([hyperparameter.read() for hyperparameter in self._traced], dtype=np.float32)
-        values: Array = self._placed(current)
+        """Return the traced hyperparameters' current values, (hyperparameters,), in the type of the run."""
+        current = [hyperparameter.read() for hyperparameter in self._traced]
+        values: Array = self._placed(np.array(current, dtype=keras.config.floatx()))
         return values
 
     def state(self) -> State:

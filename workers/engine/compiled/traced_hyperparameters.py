@@ -90,7 +90,8 @@ class TracedKeepProbability:
             if not training:
                 return inputs
             seed = self._layer.seed_generator.next()
-            mask = jax.random.bernoulli(seed, p=value, shape=inputs.shape)
+            # A run in float64 drops the same units as one in float32, so that they can be compared.
+            mask = jax.random.bernoulli(seed, p=value.astype("float32"), shape=inputs.shape)
             return jax.lax.select(mask, inputs / value.astype(inputs.dtype), jax.numpy.zeros_like(inputs))
 
         # Keras' own `call` compares the rate with 0 and 1, which fails for a tracer. Writing to `__dict__`

@@ -123,7 +123,7 @@ def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
     The relative error of a quantized layer is ‖W − Ŵ‖ / ‖W‖ over its kernel or embedding table.
     """
     inside = _inside_attention(quantized)
-    models = _models_by_layer(quantized)
+    models = models_by_layer(quantized)
     errors: list[LayerError] = []
     skipped: list[SkippedLayer] = []
     for before, after in zip(layers_inside(original), layers_inside(quantized), strict=True):
@@ -144,12 +144,12 @@ def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
     return ComparedLayers(tuple(errors), tuple(skipped))
 
 
-def _models_by_layer(model: Any, names: tuple[str, ...] = ()) -> dict[int, tuple[str, ...]]:
+def models_by_layer(model: Any, names: tuple[str, ...] = ()) -> dict[int, tuple[str, ...]]:
     """Return which models inside `model` contain a layer, by the layer's id."""
     models: dict[int, tuple[str, ...]] = {}
     for layer in model.layers:
         if isinstance(layer, keras.Model):
-            models |= _models_by_layer(layer, (*names, layer.name))
+            models |= models_by_layer(layer, (*names, layer.name))
         else:
             models |= {id(part): names for part in layers_inside(layer)}
     return models

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 
 from jobs.spec.data.features import Features
 from jobs.spec.data.profile import Profile
@@ -20,7 +19,7 @@ from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import LOSSES, WHILE_TRAINING, loss_name, metric_names
 from workers.engine.models.optimizer import make_optimizer, scale_learning_rates
 from workers.engine.models.outputs import output_names
-from workers.engine.models.precision import scale_loss
+from workers.engine.models.precision import check_computable, policy_of, scale_loss, to_float8
 from workers.engine.models.scaling import Scaling
 from workers.engine.models.templates.embeddings import with_embeddings
 from workers.engine.models.templates.site import Site
@@ -63,6 +62,7 @@ def build_restartable(
     # initializers can still be replaced.
     with keras.StatelessScope():
         model = _assemble(spec, profile, scaling, name, augmented=augmented)
+        to_float8(model, lambda layer: policy_of(layer.name, spec.precision))
         start = InitialValues(seeded_layers(model))
         start.set_up(seed)
     return model, start
@@ -114,8 +114,10 @@ def compile_model(
         steps: steps per epoch.
 
     Raises:
-        BadSpec: a loss or metric does not apply to the task, or an optimizer argument is unknown.
+        BadSpec: a loss or metric does not apply to the task, an optimizer argument is unknown, or the device
+            cannot compute in a layer's type.
     """
+    check_computable(model)
     names = metric_names(spec.fit, profile.task)
     kind = getattr(keras.losses, LOSSES[loss_name(spec.fit, profile.task)][0])
     if scaling.y_std is None:
@@ -145,7 +147,7 @@ class _StandardizedLoss(keras.losses.Loss):
     def __init__(self, kind: Any, scale: Array) -> None:
         super().__init__(name="loss", reduction="mean_with_sample_weight")
         self._each_row = kind(reduction=None)
-        self._scale = scale.astype(np.float32)
+        self._scale = scale.astype(keras.config.floatx())
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return each row's loss, (rows,)."""

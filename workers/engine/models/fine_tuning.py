@@ -5,15 +5,17 @@ head is the last layer with weights, and what follows it.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import keras
 
+from jobs.spec.checks import patterns
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import head_units
+from jobs.spec.sections.precision import Policy, PrecisionSpec
 from jobs.spec.sections.version_model import ALL, NOTHING, FineTuneArgs
 from workers.engine.errors import BadModel, BadSpec
 from workers.engine.models import keras_private
@@ -24,12 +26,17 @@ from workers.engine.models.graph import graph_of
 from workers.engine.models.head import ACTIVATIONS, head
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.optimizer import RATE_FACTOR_ARGUMENT
+from workers.engine.models.precision import building_policy, policy_of, to_float8
+from workers.engine.models.recast import Place, layers_at_ends, load_recast, placed_layers
 from workers.engine.models.scaling import Scaling
 from workers.engine.models.width_padding import Widths
 from workers.model_process.library_messages import plain_message
 
 WITHOUT_TRAINING = ("Normalization",)
 """Layers whose variables are statistics: never the head."""
+
+TRAINABLE = ("float32", "mixed_float16", "mixed_bfloat16")
+"""Policies that layers keep if the experiment chooses none."""
 
 
 class Part(NamedTuple):
@@ -49,14 +56,17 @@ def fine_tuned(
         BadSpec: the version does not suit these data or arguments.
     """
     args = cast("FineTuneArgs", spec.model.resolved())
-    base = _loaded(path_of(spec.model.weights_digest))
+    base = _loaded(path_of(spec.model.weights_digest), spec.precision)
     stored = {id(variable) for variable in base.variables}
     _check_input(base, profile)
+    ends = layers_at_ends(base)
     # An earlier fine-tuning may have frozen some.
     base.trainable = True
     # As in `build_restartable`: variables of a new head have no values before the end of this scope.
     with keras.StatelessScope():
-        model, parts = _with_head(base, args, profile, scaling, name)
+        model, parts = _with_head(base, args, profile, scaling, name, spec.precision)
+        ends |= layers_at_ends(model)
+        to_float8(model, lambda layer: _policy_at(layer, spec.precision, ends))
         _freeze(parts, args)
         if augmented:
             model = _augmented(model, spec, profile, scaling)
@@ -69,13 +79,41 @@ def fine_tuned(
     return model, start
 
 
-def _loaded(path: Path) -> Any:
+def _loaded(path: Path, precision: PrecisionSpec) -> Any:
     try:
         with tempfile.TemporaryDirectory(prefix="base-") as folder:
-            return load_model(path, Path(folder))
+            model = load_model(path, Path(folder))
+            policies = _changed_policies(model, precision)
+            return load_recast(path, Path(folder), policies.get) if policies else model
     # The version was valid when it was registered, so this is another release of Keras, or a damaged disk.
     except (ValueError, TypeError, KeyError, OSError, ImportError, AttributeError, RecursionError) as error:
         raise BadModel(f"Keras cannot load the version: {plain_message(error)}") from error
+
+
+def _changed_policies(model: Any, precision: PrecisionSpec) -> dict[Place, str]:
+    """Return the policies of the layers that do not keep the one with which they were saved.
+
+    Under float32, the default, all keep it that can be trained as they are.
+    """
+    ends, changed = layers_at_ends(model), {}
+    for place, layer in placed_layers(model):
+        wanted = building_policy(_policy_at(layer, precision, ends))
+        saved = layer.dtype_policy.name
+        keeps = wanted == "float32" and saved in TRAINABLE and not _is_overridden(layer.name, precision)
+        if saved != wanted and not keeps:
+            changed[place] = wanted
+    return changed
+
+
+def _policy_at(layer: Any, precision: PrecisionSpec, ends: Container[int]) -> Policy:
+    """Return a layer's policy: at both ends of the model it is never below float32, unless overridden."""
+    policy = policy_of(layer.name, precision)
+    is_end = id(layer) in ends and not _is_overridden(layer.name, precision)
+    return "float32" if is_end and policy != "float64" else policy
+
+
+def _is_overridden(name: str, precision: PrecisionSpec) -> bool:
+    return any(patterns.found_in(override.match, name) for override in precision.overrides)
 
 
 def _check_input(base: Any, profile: Profile) -> None:
@@ -99,7 +137,12 @@ def parts_of(model: Any, prefix: str = "") -> Iterator[Part]:
 
 
 def _with_head(
-    base: Any, args: FineTuneArgs, profile: Profile, scaling: Scaling, name: str
+    base: Any,
+    args: FineTuneArgs,
+    profile: Profile,
+    scaling: Scaling,
+    name: str,
+    precision: PrecisionSpec,
 ) -> tuple[Any, list[Part]]:
     """Return the model `m_<name>` with the head that is asked for, and the layers before the head."""
     parts = list(parts_of(base))
@@ -113,7 +156,7 @@ def _with_head(
     features = base.outputs[0] if args.head == "on_top" else _input_of_head(parts, last)
     body = keras.Model(base.inputs, features)
     names = {layer.name for layer in body.layers}
-    outputs = head(features, profile, scaling, taken=names)
+    outputs = head(features, profile, scaling, taken=names, dtype=policy_of("output", precision))
     return keras.Model(base.inputs, outputs, name=f"m_{name}"), list(parts_of(body))
 
 

@@ -16,7 +16,9 @@ POOLING = {3: "GlobalAveragePooling1D", 4: "GlobalAveragePooling2D", 5: "GlobalA
 """By the number of axes of the features, the rows included."""
 
 
-def head(features: Any, profile: Profile, scaling: Scaling, *, taken: Collection[str] = ()) -> Any:
+def head(
+    features: Any, profile: Profile, scaling: Scaling, *, taken: Collection[str] = (), dtype: str = "float32"
+) -> Any:
     """Return predictions from features: their average over positions, a dense layer, the target's unit.
 
     Args:
@@ -24,6 +26,7 @@ def head(features: Any, profile: Profile, scaling: Scaling, *, taken: Collection
         profile: the data set's profile.
         scaling: measured on the training part; it has the unit for a regression's target.
         taken: names that other layers of the model have.
+        dtype: the dtype policy of its layers.
 
     Raises:
         BadSpec: the features have a shape from which no head can be made.
@@ -35,10 +38,10 @@ def head(features: Any, profile: Profile, scaling: Scaling, *, taken: Collection
     outputs = keras.layers.Dense(
         head_units(profile),
         activation=ACTIVATIONS[profile.task],
-        dtype="float32",
+        dtype=dtype,
         name=_free("output", taken),
     )(features)
-    return in_unit_of_target(outputs, scaling, name=_free("target_scale", taken), dtype="float32")
+    return in_unit_of_target(outputs, scaling, name=_free("target_scale", taken), dtype=dtype)
 
 
 def in_unit_of_target(outputs: Any, scaling: Scaling, **named: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import keras
 
+from jobs.spec.policies import OUTPUT_LAYERS
 from workers.engine.models.graph import graph_of
 from workers.engine.models.keras_private import operation_of, to_snake_case
-from workers.engine.models.precision import OUTPUT_LAYERS
 
 ONLY = "output"
 """Name of the only output of a model whose layer has no chosen name."""

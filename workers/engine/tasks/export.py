@@ -14,6 +14,7 @@ from workers.engine.exports.source import ExportSource
 from workers.engine.exports.writing import write_model
 from workers.engine.models.build import signature_of
 from workers.engine.models.keras_private import layers_inside
+from workers.engine.models.precision import FLOAT8
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.training.loops import predict
@@ -85,8 +86,11 @@ def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
 
 
 def policy_of(spec: ExperimentSpec, model: Any) -> str:
-    """Return the dtype policy of a model: that of the experiment, unless its code sets one of 16 bits."""
-    dtypes = {str(layer.compute_dtype) for layer in layers_inside(model)}
+    """Return the coarsest dtype policy of a model's layers, which overrides and code may set too."""
+    layers = layers_inside(model)
+    if any(layer.quantization_mode == FLOAT8 for layer in layers):
+        return FLOAT8
+    dtypes = {str(layer.compute_dtype) for layer in layers}
     return next(
         (f"mixed_{name}" for name in ("bfloat16", "float16") if name in dtypes), spec.precision.policy
     )

@@ -38,6 +38,7 @@ from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
+from workers.engine.models.precision import check_computable, own_types
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.report import Report
@@ -103,6 +104,8 @@ class PreparedCode(Prepared):
         if plan.execution is not None:
             report_declared(plan.report, self.spec, self.build.hyperparameters)
         self.report_mesh(plan)
+        if note := own_types(self.build.code_model, self.spec.precision.policy):
+            plan.report.warning("precision_of_code", note)
         if self.program is not None:
             return Training(plan)
         # A `fit` may need validation data also in a training on all rows.
@@ -188,7 +191,10 @@ def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
         raise TypeError(f"{spec.model.info.name} is not own code")
     hyperparameters = code_build.hyperparameters_with(spec.model.hyperparameters)
     try:
-        return build_code(entry_of(spec.model), hyperparameters, DataShape.from_schema(dataset.profile))
+        shape = DataShape.from_schema(dataset.profile)
+        # The default leaves layers as Keras builds them.
+        policy = spec.precision.policy if spec.precision.policy != "float32" else None
+        return build_code(entry_of(spec.model), hyperparameters, shape, policy)
     except CodeFailure as failure:
         failure.hyperparameters = hyperparameters
         raise
@@ -208,6 +214,7 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
     # Code that begins with `clear_session` has built its model without the mesh, which `check_live` reports.
     # Later variables, such as the optimizer's slots, follow the design again.
     restore_mesh(mesh)
+    check_computable(build.model)
     batches = _batches(spec, dataset, rows, seed, build)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)

@@ -16,7 +16,7 @@ from workers.engine.arrays import Array
 from workers.engine.errors import NanLoss
 from workers.engine.killpoint import kill_point
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
-from workers.engine.models.precision import has_changing_metrics, scaling_metrics
+from workers.engine.models.precision import has_changing_metrics, instability_of_scale, scaling_metrics
 from workers.engine.models.variables import values
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
@@ -229,6 +229,8 @@ class Training:
             labelled[DATA_WAIT.format(plan.label)] = round(100 * wait, 3)
         # Before the checkpoint of this epoch: a training resumed from it never repeats this point.
         plan.report.metric(epoch, labelled, execution=plan.execution)
+        if warning := instability_of_scale(state.history, plan.batches.steps):
+            plan.report.warning("loss_scale_unstable", warning)
         kill_point("epoch")
         plan.on_progress(epoch)
 

@@ -1,66 +1,63 @@
-"""Describes each precision policy for the advisor: number formats, range, resolution and use."""
+"""Describes each precision policy for its card: number format, memory, devices, verdicts."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from jobs.spec.sections.precision import UNSUPPORTED_POLICIES
+from jobs.models import Project
+from jobs.queries.experiments.dry_runs import measured_gains
+from jobs.queries.experiments.precision import accelerations, devices_by_pool
+from jobs.spec.accelerators import Acceleration
+from jobs.spec.policies import POLICIES, PolicyInfo
+from jobs.spec.sections.precision import Policy
+from webapp.report_figures.number_formats import FormatFigure, figure_of
 
 
-class Format(NamedTuple):
-    """A policy's number format, and its consequences for training."""
+class PoolDevices(NamedTuple):
+    """The speed of the devices of a pool's live workers under a policy."""
 
-    policy: str
-    computes: str
-    keeps: str
-    exponent: int
-    mantissa: int
-    largest: str
-    smallest: str
-    resolution: str
-    good_for: str
+    pool: str
+    devices: list[Acceleration]
+
+
+class PolicyCard(NamedTuple):
+    """A policy's card.
+
+    Attributes:
+        info: the policy.
+        figure: the drawing of the format in which it computes.
+        pools: the speed of the workers' devices.
+        measured: the finding of the project's newest dry run; empty without one.
+    """
+
+    info: PolicyInfo
+    figure: FormatFigure
+    pools: list[PoolDevices]
+    measured: str
+
+    @property
+    def policy(self) -> str:
+        return self.info.name
 
     @property
     def refusal(self) -> str:
-        """Return the reason why training does not support it; empty if it does."""
-        return UNSUPPORTED_POLICIES.get(self.policy, "")
+        return self.info.refusal
 
     @property
-    def sign(self) -> int:
-        return 1
+    def can_be_compared(self) -> bool:
+        """Return whether a dry run can compare it with float32."""
+        return not self.info.refusal and self.info.name != "float32"
 
 
-_HALF = (5, 10, "65 504", "6.1e-05", "9.8e-04")
-_BRAIN = (8, 7, "3.4e+38", "1.2e-38", "7.8e-03")
-_SINGLE = (8, 23, "3.4e+38", "1.2e-38", "1.2e-07")
-
-FORMATS = (
-    Format("float32", "float32", "float32", *_SINGLE, "Everything. The reference for the others."),
-    Format(
-        "mixed_bfloat16",
-        "bfloat16",
-        "float32",
-        *_BRAIN,
-        "GPUs from 2020 on and TPUs: float32's range, so no loss scaling; coarse steps.",
-    ),
-    Format(
-        "mixed_float16",
-        "float16",
-        "float32",
-        *_HALF,
-        "Older GPUs: finer steps than bfloat16, small range, so losses are scaled.",
-    ),
-    Format("bfloat16", "bfloat16", "bfloat16", *_BRAIN, "Inference on small devices."),
-    Format("float16", "float16", "float16", *_HALF, "Inference on small devices."),
-    Format("float64", "float64", "float64", 11, 52, "1.8e+308", "2.2e-308", "2.2e-16", "Checking numerics."),
-    Format(
-        "float8",
-        "float8 (e4m3)",
-        "float32",
-        4,
-        3,
-        "448",
-        "1.6e-02",
-        "1.3e-01",
-        "The newest GPUs, large layers.",
-    ),
-)
-"""Bits after IEEE 754 and, for float8, the OCP 8-bit formats; smallest is the smallest normal number."""
+def policy_cards(project: Project | None) -> list[PolicyCard]:
+    """Return the cards of all policies, with the project's measured gains."""
+    pools = devices_by_pool()
+    measured: Mapping[Policy, str] = measured_gains(project) if project is not None else {}
+    return [
+        PolicyCard(
+            info=info,
+            figure=figure_of(info.computes),
+            pools=[PoolDevices(pool, accelerations(info, kinds)) for pool, kinds in pools.items()],
+            measured=measured.get(info.name, ""),
+        )
+        for info in POLICIES.values()
+    ]

@@ -54,12 +54,17 @@ PRECISION = Section(
             "Policy",
             (
                 F("/precision/policy", "Policy", options=POLICIES),
-                F("/precision/loss_scale", "Loss scale", "Dynamic, none, or a number.", kind="scale"),
+                F(
+                    "/precision/loss_scale",
+                    "Loss scale",
+                    "Of layers in float16: dynamic, none, or a number.",
+                    kind="scale",
+                ),
                 F("/precision/matmul", "Matrix products"),
             ),
         ),
         Group("Overrides", part="overrides", covers=tuple(field.spec for field in OVERRIDES)),
-        Group("Advisor", part="advisor"),
+        Group("Policies", part="advisor"),
     ),
     ("/precision",),
 )

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from jobs.spec.checks.dry_build import DataShape, Output
+from jobs.spec.sections.precision import Policy
 from jobs.spec.space.search_space import Values
 from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
@@ -27,6 +28,8 @@ from workers.engine.models.keras_origin import is_of_keras
 from workers.engine.models.own_code.entries import has_own_fit
 from workers.engine.models.own_code.failures import calling
 from workers.engine.models.own_code.in_use import with_policy
+from workers.engine.models.precision import FLOAT8, building_policy, to_float8
+from workers.engine.models.recast import layers_at_ends
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,12 @@ def hyperparameters_with(values: Values) -> Any:
 
 
 def build_code(
-    hypermodel: Any, hyperparameters: Any, shape: DataShape, *, output: Output | None = None
+    hypermodel: Any,
+    hyperparameters: Any,
+    shape: DataShape,
+    policy: Policy | None = None,
+    *,
+    output: Output | None = None,
 ) -> CodeBuild:
     """Build a model for data with this shape.
 
@@ -122,14 +130,17 @@ def build_code(
         hypermodel: from `own_code.entries.entry_of`.
         hyperparameters: given to its `build`.
         shape: the data shape.
+        policy: the dtype policy of layers to which the code gives none; None: that of Keras.
         output: the meaning of its outputs, if that is known. The model then answers no rows to find it, which
             one without values for its variables cannot.
 
     Raises:
+        BadSpec: no layer implements the policy.
         CodeBuildFailure: the code fails, or returns no model.
         WrongShape: the model does not take these rows, or its outputs do not fit the target.
     """
-    with calling(CodeBuildFailure, "building the model"), with_policy():
+    wanted = None if policy is None else building_policy(policy)
+    with calling(CodeBuildFailure, "building the model"), with_policy(wanted):
         model = hypermodel.build(hyperparameters)
     if model is None:
         raise CodeBuildFailure("building the model returned nothing: end the function with `return model`")
@@ -140,8 +151,11 @@ def build_code(
         own_steps.check_compilation(model)
     own_steps.keep_evaluation(model)
     # The first call creates the layers that a class builds lazily.
-    with with_policy():
+    with with_policy(wanted):
         whole, outputs, preprocess = _connected(hypermodel, model, shape, own_fit=own_fit)
+    if policy == FLOAT8:
+        ends = layers_at_ends(model)
+        to_float8(whole, lambda layer: "float32" if id(layer) in ends else FLOAT8)
     width = _checked_width(outputs, shape)
     output = output or meaning_of_outputs(
         model,

@@ -169,12 +169,16 @@ def working_in_code() -> Iterator[None]:
 
 
 @contextmanager
-def with_policy() -> Iterator[None]:
-    """Use the dtype policy that the code has set when it was imported, and restore the present one."""
+def with_policy(wanted: str | None = None) -> Iterator[None]:
+    """Use the dtype policy that the code has set when it was imported, and restore the present one.
+
+    Args:
+        wanted: the experiment's policy, for code that sets none.
+    """
     before = keras.config.dtype_policy()
     # Keras forgets it when a session is cleared.
-    if active().policy is not None:
-        keras.config.set_dtype_policy(active().policy)
+    if (policy := active().policy or wanted) is not None:
+        keras.config.set_dtype_policy(policy)
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.sections.precision import PrecisionSpec
 from jobs.spec.templates.info import TemplateInfo
 from workers.engine.models.keras_private import layers_inside
-from workers.engine.models.precision import policy_of
+from workers.engine.models.precision import building_policy, policy_of
 
 RATE_ARGUMENT = "rate_argument"
 """Attribute of a Dropout layer with the name of the template argument that is its rate."""
@@ -39,7 +39,7 @@ class Site:
 
     def named(self, name: str) -> dict[str, Any]:
         """Return the name and dtype arguments for the layer `name`."""
-        return {"name": name, "dtype": policy_of(name, self.precision)}
+        return {"name": name, "dtype": building_policy(policy_of(name, self.precision))}
 
     def dropout(self, name: str, argument: str = "dropout") -> Any:
         """Return the Dropout layer `name`, whose rate is an argument that the template declares as traced."""

@@ -12,6 +12,7 @@ import { Mesh } from "./mesh.js";
 import { followSpec } from "./name.js";
 import { OwnCode } from "./own-code.js";
 import { PlanView } from "./plan.js";
+import { Precision } from "./precision.js";
 import { Preprocessing } from "./preprocessing.js";
 import { Problems } from "./problems.js";
 import { Rows } from "./rows.js";
@@ -29,6 +30,7 @@ const fields = new Fields(form, sheet);
 followSpec(find(form, "[name=name]", HTMLInputElement), sheet);
 new Preprocessing(form, sheet, fields);
 new Rows(form, sheet);
+new Precision(form, sheet);
 const ownCode = new OwnCode(form, sheet);
 const mesh = new Mesh(form, sheet);
 const version = new BaseVersion(form, sheet);
@@ -80,7 +82,7 @@ sheet.addEventListener("rebuilt", () => check.schedule(0));
 // The guard of unsaved changes listens for input: it must also be notified of changes by buttons.
 sheet.addEventListener("change", () => form.dispatchEvent(new Event("input")));
 
-// Choosing a policy in the advisor is the same as choosing it in the field.
+// Choosing a policy on its card is the same as choosing it in the field.
 form.addEventListener("click", (event) => {
   const policy = closest(event, "[data-choose]")?.dataset.choose;
   if (policy) sheet.put("/precision/policy", policy, "rows");

@@ -317,8 +317,11 @@ export class OwnCode {
     };
     this.sheet.edit((spec) => {
       if (spec.search && !spec.search.space?.length) spec.search.space = structuredClone(space);
-      const fit = /** @type {Record<string, unknown>} */ (spec.fit ?? {});
-      for (const pointer of Object.keys(unused)) delete fit[pointer.replace("/fit/", "")];
+      const sections = /** @type {Record<string, Record<string, unknown> | undefined>} */ (spec);
+      for (const pointer of Object.keys(unused)) {
+        const [, section, field] = pointer.split("/");
+        delete sections[section]?.[field];
+      }
       if (spec.search?.space)
         spec.search.space = spec.search.space.filter(
           ({ name = "" }) => !(name.startsWith(FIT) && this.sheet.isUnused(`/${name}`)),

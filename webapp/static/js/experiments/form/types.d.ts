@@ -73,7 +73,7 @@ export interface Spec {
   };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
   search?: Search;
-  after?: { retrain?: { monitor?: string } };
+  after?: { retrain?: { monitor?: string }; quantize?: { mode?: string } };
   mesh?: {
     axis_names?: string[];
     shape?: (number | string)[];
@@ -81,7 +81,8 @@ export interface Spec {
     simulate?: number;
     layout?: Rule[];
   };
-  precision?: { overrides?: Rule[] };
+  precision?: { policy?: string; overrides?: Rule[] };
+  resources?: { pool?: string };
 }
 
 export interface Version {
@@ -141,6 +142,15 @@ export interface Built {
   ranges: Record<string, Parameter>;
   unused: Record<string, string>;
   metrics: string[];
+}
+
+/** The server's answer about a dry run, which compares a precision with float32. */
+export interface DryRun {
+  state: string;
+  job: number | null;
+  finding: string;
+  error: { message: string } | null;
+  why_waiting: string;
 }
 
 /** The server's answer about a dry build. */
