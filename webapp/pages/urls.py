@@ -19,6 +19,7 @@ from webapp.pages.experiments import (
     find_model,
     scripts,
 )
+from webapp.pages.experiments.mesh import designer
 from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
 from webapp.pages.runs import jobs, kind_submission, queue, workers
@@ -39,6 +40,7 @@ urlpatterns = [
     *find_model.urls,
     *scripts.urls,
     *experiment_columns.urls,
+    *designer.urls,
     # Before jobs, whose address `jobs/<id>/<word>` matches theirs too.
     *deletions.urls,
     *trials.urls,

@@ -1,0 +1,296 @@
+"""Shows the mesh designer, at `/mesh?…`. Its address carries the whole design."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from django.http import HttpResponse
+from django.urls import path
+
+from jobs import access
+from jobs.access import Action
+from jobs.answers.code.code import DryBuildOut
+from jobs.errors import BadInput
+from jobs.models import Experiment, Project
+from jobs.queries.experiments.mesh_design import Subject, pool_device, read_subject
+from jobs.spec.plan.mesh.layout_plans import PLANS, LayoutPlan
+from jobs.spec.problems import Problem
+from jobs.spec.sections.mesh import MeshSpec
+from jobs.spec.templates import TEMPLATES
+from jobs.spec.templates.info import TemplateInfo
+from webapp.forms.experiments.mesh_design.commands import apply_command
+from webapp.forms.experiments.mesh_design.entries import (
+    KINDS,
+    MeshEntries,
+    parse_mesh,
+    parse_mesh_text,
+)
+from webapp.forms.experiments.mesh_design.view_entries import ViewEntries, read_settings
+from webapp.pages.experiments.mesh.builds import build_state, start_build
+from webapp.pages.experiments.mesh.figures import DesignFigures, draw_design
+from webapp.pages.experiments.mesh.saving import mesh_json, save_design
+from webapp.pages.experiments.mesh.sources import ARGUMENT, Source, find_source
+from webapp.pages.shortcuts import (
+    Crumbs,
+    Request,
+    crumbs,
+    form_page,
+    is_partial,
+    notify,
+    redirect,
+    render_page,
+    url,
+)
+from webapp.template_context import Context
+
+MAX_ADDRESS = 7000
+"""Characters of an address that proxies accept. A longer design is in the form alone."""
+NEWEST = 12
+
+
+class ArgumentField(NamedTuple):
+    """A field for a template's argument that changes its variables."""
+
+    name: str
+    label: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class MeshPage(Context):
+    """The designer with a design.
+
+    Attributes:
+        problems: of the entries.
+        design: the drawings; None while an entry is wrong, or the variables are unknown.
+        before_text: the mesh with which the design is compared, as JSON; empty for one device.
+        mesh_text: the design as JSON, to be copied; empty while an entry is wrong.
+        link: the address of this view; empty if it is too long for one.
+        version: the experiment's version that the user has seen.
+        build: the state of the dry build of own code; None for other models.
+    """
+
+    source: Source
+    subject: Subject
+    entries: MeshEntries
+    view: ViewEntries
+    problems: tuple[Problem, ...]
+    design: DesignFigures | None
+    before_text: str
+    plan: str
+    mesh_text: str
+    link: str
+    version: str
+    plans: Sequence[LayoutPlan]
+    kinds: Sequence[str]
+    arguments: Sequence[ArgumentField]
+    batch_size: int | None
+    build: DryBuildOut | None
+    may_build: bool
+    crumbs: Crumbs
+
+
+@dataclass(frozen=True)
+class MeshStartPage(Context):
+    """The designer before a model is chosen."""
+
+    project: Project | None
+    experiments: Sequence[Experiment]
+    templates: Sequence[TemplateInfo]
+    crumbs: Crumbs
+
+
+class _State(NamedTuple):
+    """The design of a request."""
+
+    entries: MeshEntries
+    mesh: MeshSpec | None
+    problems: list[Problem]
+    before: MeshSpec | None
+    plan: str
+
+
+@form_page
+def designer(request: Request) -> HttpResponse:
+    """Show a design; a form with another one is answered by the page that shows it."""
+    values = request.POST if request.method == "POST" else request.GET
+    source = find_source(request.user, values)
+    if source is None:
+        return _show_start(request)
+    subject = read_subject(source.project, source.body, by=request.user, experiment=source.experiment)
+    view = ViewEntries.read(values)
+    if request.method == "POST" and "pick" in request.POST:
+        view = replace(view, variable=request.POST["pick"])
+    state = _read_state(request, source, subject, view)
+    command = request.POST.get("do", "")
+    if command == "use" and state.mesh is not None and not state.problems:
+        return _use(request, source, subject, view, state.mesh)
+    if command == "build" and subject.spec is not None:
+        start_build(request.user, source, subject.spec)
+        notify(request, "The model is being built.")
+    return _respond(request, source, subject, view, state)
+
+
+def _show_start(request: Request) -> HttpResponse:
+    """List experiments and templates, in the project of the address or in the first one."""
+    mine = access.projects_of(request.user).order_by("name")
+    slug = request.GET.get("project", "")
+    project = access.get_project(request.user, slug) if slug else mine.first()
+    rows = access.visible_experiments(request.user).filter(project=project, archived=False)
+    context = MeshStartPage(
+        project=project,
+        experiments=list(rows.order_by("-updated")[:NEWEST]) if project is not None else [],
+        templates=[info for info in TEMPLATES.values() if info.layers is not None],
+        crumbs=crumbs("Mesh designer"),
+    )
+    return render_page(request, "experiments/designer/start.html", context)
+
+
+def _read_state(request: Request, source: Source, subject: Subject, view: ViewEntries) -> _State:
+    """Return the design in a request, after the command of its button."""
+    values = request.POST if request.method == "POST" else request.GET
+    text = values.get("before", "")
+    before = parse_mesh_text(text, "/before") if text else _saved_mesh(source)
+    if request.method != "POST":
+        text = request.GET.get("mesh", "")
+        mesh = parse_mesh_text(text) if text else _saved_mesh(source) or _starting_mesh(subject)
+        problems = parse_mesh(mesh.model_dump(mode="json"))[1]
+        return _State(MeshEntries.from_mesh(mesh), mesh, problems, before, request.GET.get("plan", ""))
+    weights = subject.facts.weights if subject.facts is not None else ()
+    outcome = apply_command(
+        request.POST.get("do", ""),
+        MeshEntries.from_post(request.POST),
+        weights,
+        before=before,
+        variable=view.variable,
+    )
+    mesh, problems = parse_mesh(outcome.entries.mesh_json())
+    before = outcome.before if outcome.before is not None else before
+    return _State(outcome.entries, mesh, problems, before, outcome.plan)
+
+
+def _saved_mesh(source: Source) -> MeshSpec | None:
+    """Return the mesh in the spec; None if it has none, or one that is invalid, which its form shows."""
+    return None if source.saved_mesh is None else parse_mesh(source.saved_mesh)[0]
+
+
+def _starting_mesh(subject: Subject) -> MeshSpec:
+    """Return a mesh to begin with: the GPUs of the pool's largest worker, else two simulated devices."""
+    pool = subject.spec.resources.pool if subject.spec is not None else "default"
+    device = pool_device(pool, "gpu")
+    if device is not None and device.count > 1:
+        return MeshSpec(devices="gpu", shape=(device.count,), axis_names=("data",))
+    return MeshSpec(shape=(2,), axis_names=("data",), simulate=2)
+
+
+def _use(
+    request: Request, source: Source, subject: Subject, view: ViewEntries, mesh: MeshSpec
+) -> HttpResponse:
+    """Write the design into the experiment, and open its form."""
+    settings = read_settings(view, batch=0, kind=mesh.kind)
+    if settings.problems:
+        raise BadInput(settings.problems[0].message, settings.problems)
+    size = subject.spec.fit.batch_size if subject.spec is not None else None
+    seen = request.POST.get("version", "")
+    saved = save_design(
+        request.user,
+        source,
+        mesh,
+        batch=settings.batch if settings.batch and settings.batch != size else None,
+        seen=int(seen) if seen.isdecimal() and seen.isascii() and len(seen) < 10 else None,
+    )
+    notify(request, " ".join(("The mesh is in the draft.", *saved.notes)))
+    return redirect(f"{url('experiment_edit', source.project.slug, saved.experiment.pk)}#mesh")
+
+
+def _respond(
+    request: Request, source: Source, subject: Subject, view: ViewEntries, state: _State
+) -> HttpResponse:
+    link = "" if state.mesh is None else _link(source, view, state.mesh, state.before, state.plan)
+    is_posted = request.method == "POST"
+    if is_posted and link and not is_partial(request) and not state.problems:
+        return redirect(link)
+    context = _page(request, source, subject, view, state, link)
+    status = BadInput.status if context.problems else 200
+    template = "experiments/designer/page.html"
+    response = render_page(request, template, context, partial="design", status=status)
+    if is_posted and link and not context.problems:
+        response["HX-Push-Url"] = link
+    return response
+
+
+def _link(source: Source, view: ViewEntries, mesh: MeshSpec, before: MeshSpec | None, plan: str) -> str:
+    """Return the address of a design; without the mesh to compare if it would be too long, or none."""
+    base = {**source.query, "mesh": _compact(mesh)}
+    compared = "" if before is None or before == _saved_mesh(source) else _compact(before)
+    for query in ({**base, "before": compared, "plan": plan, **view.query()}, {**base, **view.query()}):
+        address = url("mesh", **query)
+        if len(address) <= MAX_ADDRESS:
+            return address
+    return ""
+
+
+def _compact(mesh: MeshSpec) -> str:
+    return json.dumps(mesh_json(mesh), separators=(",", ":"), ensure_ascii=False)
+
+
+def _page(
+    request: Request, source: Source, subject: Subject, view: ViewEntries, state: _State, link: str
+) -> MeshPage:
+    spec, facts, mesh = subject.spec, subject.facts, state.mesh
+    # Simulated devices are a trial of the design; the figures are those of GPUs.
+    kind = "gpu" if mesh is None or mesh.simulate is not None else mesh.kind
+    settings = read_settings(view, batch=spec.fit.batch_size if spec is not None else 1, kind=kind)
+    design = None
+    if mesh is not None and spec is not None and facts is not None and facts.weights:
+        design = draw_design(
+            subject,
+            facts,
+            spec,
+            mesh,
+            state.before,
+            view=view,
+            settings=settings,
+            experiment=source.experiment,
+        )
+    version = request.POST.get("version", "")
+    if not version and source.experiment is not None:
+        version = str(source.experiment.version)
+    return MeshPage(
+        source=source,
+        subject=subject,
+        entries=state.entries,
+        view=view,
+        problems=(*state.problems, *settings.problems),
+        design=design,
+        before_text=_compact(state.before) if state.before is not None else "",
+        plan=state.plan,
+        mesh_text=json.dumps(mesh_json(mesh), indent=2) if mesh is not None else "",
+        link=link,
+        version=version,
+        plans=list(PLANS.values()),
+        kinds=KINDS,
+        arguments=_argument_fields(source),
+        batch_size=spec.fit.batch_size if spec is not None else None,
+        build=build_state(source, spec) if spec is not None else None,
+        may_build=access.can(request.user, source.project, Action.RUN_CODE),
+        crumbs=crumbs((source.label, source.back), "Mesh designer"),
+    )
+
+
+def _argument_fields(source: Source) -> list[ArgumentField]:
+    """Return the fields for the whole-number arguments of a template that change its variables."""
+    info = TEMPLATES.get(source.query.get("template", ""))
+    if info is None:
+        return []
+    defaults = info.arguments().model_dump(mode="json")
+    given = source.body["model"].get("args", {})
+    return [
+        ArgumentField(f"{ARGUMENT}{name}", about.title or name, given.get(name, defaults[name]))
+        for name, about in info.arguments.model_fields.items()
+        if name in info.shaping and about.annotation is int
+    ]
+
+
+urls = [path("mesh", designer, name="mesh")]
