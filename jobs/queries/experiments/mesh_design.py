@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 from pydantic import ValidationError
 
-from jobs.models import Experiment, Project, Trial, User, Worker
+from jobs.models import Experiment, Project, Revision, Trial, User, Worker
 from jobs.queries.data import datasets
 from jobs.queries.experiments import plan as plans
 from jobs.spec.experiment import ExperimentSpec
@@ -69,6 +69,7 @@ class PoolDevice(NamedTuple):
     """The smallest device of one kind in a pool, with its worker, and how many a worker has at most."""
 
     name: str
+    model: str
     worker: str
     memory: int
     count: int
@@ -78,9 +79,16 @@ def pool_device(pool: str, kind: str) -> PoolDevice | None:
     """Return the device with the least memory of a kind, among the live workers of a pool that report it."""
     found: list[PoolDevice] = []
     for worker in Worker.objects.live(pool):
-        devices = [device for device in worker.devices if str(device.get("kind", "")).lower() == kind]
+        # The `kind` of a device is its model, such as NVIDIA L4.
+        devices = [device for device in worker.devices if str(device["name"]).split(":")[0] == kind]
         found += [
-            PoolDevice(str(device["name"]), worker.name, int(device["memory_bytes"]), len(devices))
+            PoolDevice(
+                str(device["name"]),
+                str(device.get("kind", "")),
+                worker.name,
+                int(device["memory_bytes"]),
+                len(devices),
+            )
             for device in devices
             if device.get("memory_bytes")
         ]
@@ -108,7 +116,6 @@ def measured_speeds(experiment: Experiment, spec: ExperimentSpec, mesh: MeshSpec
 
     Devices of another kind are left out, and simulated ones unless the design simulates its own.
     """
-    wanted = spec.to_json()
     trials = (
         Trial.objects.filter(job__experiment=experiment, state=TrialState.COMPLETED, restarts=0)
         .select_related("job__revision")
@@ -117,14 +124,14 @@ def measured_speeds(experiment: Experiment, spec: ExperimentSpec, mesh: MeshSpec
     )
     seconds: dict[int, list[float]] = defaultdict(list)
     jobs: dict[int, int] = {}
+    of_revision: dict[int, int | None] = {}
     for trial in trials:
         revision = trial.job.revision
         if revision is None or not trial.started or not trial.finished or not trial.trained:
             continue
-        stored = revision.spec_json
-        if any(stored.get(part) != wanted.get(part) for part in ("model", "data")):
-            continue
-        devices = _devices_of(stored.get("mesh"), mesh)
+        if revision.pk not in of_revision:
+            of_revision[revision.pk] = _devices_of(revision, spec, mesh)
+        devices = of_revision[revision.pk]
         if devices is not None:
             seconds[devices].append((trial.finished - trial.started).total_seconds() / trial.trained)
             jobs.setdefault(devices, trial.job_id)
@@ -134,16 +141,19 @@ def measured_speeds(experiment: Experiment, spec: ExperimentSpec, mesh: MeshSpec
     ]
 
 
-def _devices_of(stored: Any, mesh: MeshSpec) -> int | None:
-    """Return how many devices a job has used; None if they cannot be compared with those of the design."""
-    if stored is None:
-        return 1
+def _devices_of(revision: Revision, spec: ExperimentSpec, mesh: MeshSpec) -> int | None:
+    """Return how many devices a revision's jobs use; None if they cannot be compared with a design."""
     try:
-        used = MeshSpec.model_validate(stored)
-    except ValidationError:
+        other = revision.spec
+    except ValidationError:  # of an earlier release
         return None
-    same = used.kind == mesh.kind and (used.simulate is None) == (mesh.simulate is None)
-    return used.size() if same else None
+    if (other.model, other.data) != (spec.model, spec.data):
+        return None
+    used = other.mesh
+    if used is None:
+        return 1
+    is_same = used.kind == mesh.kind and (used.simulate is None) == (mesh.simulate is None)
+    return used.size() if is_same else None
 
 
 def speed_ups_of(measured: Sequence[MeasuredSpeed]) -> dict[int, float]:

@@ -119,11 +119,12 @@ def test_the_kind_and_the_simulation_of_devices_are_read(opened: Open, press: Pr
 def test_the_memory_of_a_device_comes_from_the_pool_or_from_the_field(opened: Open, press: Press) -> None:
     unknown = opened()
     assert design(unknown).capacity.bytes is None
-    assert "no worker of pool default reports the memory of a CPU" in text(unknown).lower()
-    make_worker(devices=[{"name": "gpu:0", "kind": "gpu", "memory_bytes": 24 * 2**30}])
+    assert "No worker of pool default reports the memory of a CPU" in text(unknown)
+    make_worker(devices=[{"name": "gpu:0", "kind": "NVIDIA L4", "memory_bytes": 24 * 2**30}])
     gpu = press(opened(), devices="gpu", simulated=None)
     assert design(gpu).capacity.bytes == 24 * 2**30
     assert "Fits:" in text(gpu)
+    assert "gpu:0, NVIDIA L4, of worker" in text(gpu)
     tiny = press(opened(), memory="0.00001")
     assert "Does not fit" in text(tiny)
 
@@ -249,7 +250,7 @@ def test_an_eight_by_eight_mesh_is_drawn_whole_and_a_larger_one_in_part(opened: 
     del larger["simulate"]
     page = opened(larger)
     assert (design(page).grid.drawn, design(page).grid.total) == (64, 1024)
-    assert "The first 64 of 1,024 devices." in text(page)
+    assert "The first 64 of" in text(page)
 
 
 def test_a_design_that_is_too_long_for_a_link_stays_in_the_form(opened: Open, browser: Client) -> None:
@@ -280,7 +281,7 @@ def test_a_part_request_returns_the_form_and_its_address(opened: Open, browser: 
         ({"version": "nothing/1"}, 404, "no version"),
         ({"template": "nothing"}, 422, "there is no template"),
         ({"template": "mlp", "args": "[1]"}, 422, "give an object"),
-        ({"template": "mlp", "args": "{"}, 400, "not JSON"),
+        ({"template": "mlp", "args": "{"}, 422, "not JSON"),
         ({"template": "mlp", "project": "elsewhere"}, 404, "no project"),
         ({"code": "0" * 64}, 404, "no code"),
         ({"template": "mlp", "mesh": "{"}, 422, "give a mesh as JSON"),
@@ -298,7 +299,7 @@ def test_a_wrong_address_is_refused_with_its_field(
 ) -> None:
     page = browser.get("/mesh", query)
     assert message in text(page)
-    assert page.status_code in (status, 400 if status == 422 else status)
+    assert page.status_code == status
 
 
 def test_entries_are_shown_as_text(opened: Open, press: Press) -> None:
@@ -316,7 +317,9 @@ def test_a_pattern_without_linear_time_is_refused_at_its_rule(opened: Open, pres
 
 def test_a_draft_that_is_not_valid_shows_its_problems(world: World, browser: Client) -> None:
     draft = {"version": 1, "model": {"kind": "template", "template": "mlp"}, "fit": {"epochs": "many"}}
-    experiment = Experiment.objects.create(project=world.project, name="draft", draft=draft)
+    experiment = Experiment.objects.create(
+        project=world.project, name="draft", draft=draft, created_by=world.owner
+    )
     page = browser.get("/mesh", {"experiment": experiment.pk})
     assert page.status_code == 200
     assert "because its experiment is not valid" in text(page)
@@ -325,7 +328,9 @@ def test_a_draft_that_is_not_valid_shows_its_problems(world: World, browser: Cli
 
 @pytest.mark.parametrize("draft", [[], "text", 3, {"mesh": 3}, {"mesh": {"shape": "x"}}])
 def test_a_draft_of_any_json_opens(world: World, browser: Client, draft: Any) -> None:
-    experiment = Experiment.objects.create(project=world.project, name="draft", draft=draft)
+    experiment = Experiment.objects.create(
+        project=world.project, name="draft", draft=draft, created_by=world.owner
+    )
     assert browser.get("/mesh", {"experiment": experiment.pk}).status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""Where the designer is opened, who may use it, and what it writes."""
+"""The sources of the designer, the rights to use it, and its writes into experiments."""
 
 import json
 from collections.abc import Callable

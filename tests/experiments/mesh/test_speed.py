@@ -1,4 +1,4 @@
-"""The expected speed-up, the memory and the advice for a batch, which state what they assume."""
+"""The expected speed-up, the memory and the advice for a batch."""
 
 import pytest
 

@@ -13,8 +13,8 @@ from jobs.spec.sections.mesh import MeshSpec
 HUES = 8
 """Colours that people with any colour vision can distinguish. More slices have lighter and darker ones."""
 MAX_DRAWN = 64
-CELL_WIDTH, CELL_HEIGHT, GAP = 80, 58, 5
-MAP_WIDTH, MAP_HEIGHT = 26, 16
+CELL_WIDTH, CELL_HEIGHT, GAP = 72, 58, 5
+MAP_WIDTH, MAP_HEIGHT = 24, 16
 LEFT, TOP = 26, 22
 LIGHTEST, DARKEST = 0.16, 0.5
 
@@ -139,7 +139,7 @@ def _arrangement(mesh: MeshSpec) -> tuple[int, str, str]:
     if len(mesh.shape) == 1:
         return min(mesh.shape[0], 8), f"{mesh.axis_names[0]} →", ""
     across = " × ".join(mesh.axis_names[1:])
-    return math.prod(mesh.shape[1:]), f"{across} →", f"{mesh.axis_names[0]} ↓"
+    return math.prod(mesh.shape[1:]), f"{across} →", f"← {mesh.axis_names[0]}"
 
 
 def _counts(placement: Placement, mesh: MeshSpec) -> tuple[int, ...]:
@@ -240,7 +240,7 @@ def draw_slices(placement: Placement, mesh: MeshSpec) -> SliceDrawing | None:
     is_across = len(counts) == 2 or (bool(divided) and divided[0] == len(placement.weight.shape) - 1)
     columns = counts[-1] if is_across and counts else 1
     rows = len(parts) // columns
-    width, height = max(60, min(220, 640 // columns)), 36 if rows > 1 else 44
+    width, height = max(60, min(220, 612 // columns)), 36 if rows > 1 else 44
     left, top = LEFT, TOP
     shape = placement.weight.shape
     blocks = [
@@ -268,7 +268,7 @@ def _dimension_labels(placement: Placement, divided: Sequence[int], *, is_across
     if not divided:
         return (f"all {' × '.join(map(str, shape)) or '1'} numbers", "")
     across = f"dimension {divided[-1]}: {shape[divided[-1]]} →" if is_across else ""
-    down = f"dimension {divided[0]}: {shape[divided[0]]} ↓" if not is_across or len(divided) > 1 else ""
+    down = f"← dimension {divided[0]}: {shape[divided[0]]}" if not is_across or len(divided) > 1 else ""
     return across, down
 
 

@@ -40,12 +40,16 @@ class ViewEntries:
     def read(cls, values: Mapping[str, str]) -> Self:
         """Read the entries of an address or a form."""
         page = values.get("page", "")
-        show = values.get("show", "all")
+        show = next((known for known in get_args(Show) if known == values.get("show")), "all")
+        text = values.get("q", "")[:200].strip()
+        # Another list begins with its first page.
+        is_same = values.get("listed", f"{show} {text}") == f"{show} {text}"
+        is_number = page.isdecimal() and page.isascii() and 0 < len(page) < 7
         return cls(
             variable=values.get("variable", ""),
-            show=next((known for known in get_args(Show) if known == show), "all"),
-            text=values.get("q", "")[:200].strip(),
-            page=int(page) if page.isdecimal() and page.isascii() and 0 < len(page) < 7 else 1,
+            show=show,
+            text=text,
+            page=max(int(page), 1) if is_same and is_number else 1,
             **{name: values.get(name, "").strip() for name in ("batch", "memory", "teraflops", "link")},
         )
 

@@ -65,6 +65,7 @@ class MeshPage(Context):
         problems: of the entries.
         design: the drawings; None while an entry is wrong, or the variables are unknown.
         before_text: the mesh with which the design is compared, as JSON; empty for one device.
+        before_label: its name for people.
         mesh_text: the design as JSON, to be copied; empty while an entry is wrong.
         link: the address of this view; empty if it is too long for one.
         version: the experiment's version that the user has seen.
@@ -78,6 +79,7 @@ class MeshPage(Context):
     problems: tuple[Problem, ...]
     design: DesignFigures | None
     before_text: str
+    before_label: str
     plan: str
     mesh_text: str
     link: str
@@ -265,6 +267,7 @@ def _page(
         problems=(*state.problems, *settings.problems),
         design=design,
         before_text=_compact(state.before) if state.before is not None else "",
+        before_label=_before_label(source, state.before),
         plan=state.plan,
         mesh_text=json.dumps(mesh_json(mesh), indent=2) if mesh is not None else "",
         link=link,
@@ -277,6 +280,12 @@ def _page(
         may_build=access.can(request.user, source.project, Action.RUN_CODE),
         crumbs=crumbs((source.label, source.back), "Mesh designer"),
     )
+
+
+def _before_label(source: Source, before: MeshSpec | None) -> str:
+    if before is None:
+        return "one device"
+    return "the saved mesh" if before == _saved_mesh(source) else "the design before the last plan"
 
 
 def _argument_fields(source: Source) -> list[ArgumentField]:

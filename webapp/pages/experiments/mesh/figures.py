@@ -238,7 +238,7 @@ def _capacity(spec: ExperimentSpec, mesh: MeshSpec, settings: Settings) -> Capac
         # All CPU devices of a machine have one memory.
         share = f"1/{mesh.size()} of the memory of worker {device.worker}, which all its CPU devices share"
         return Capacity(device.memory // mesh.size(), share)
-    return Capacity(device.memory, f"{device.name} of worker {device.worker}")
+    return Capacity(device.memory, f"{device.name}, {device.model}, of worker {device.worker}")
 
 
 def _speed_rows(
