@@ -255,11 +255,22 @@ def test_an_eight_by_eight_mesh_is_drawn_whole_and_a_larger_one_in_part(opened: 
 
 def test_a_design_that_is_too_long_for_a_link_stays_in_the_form(opened: Open, browser: Client) -> None:
     page = opened()
-    rules = [f"layer_{number}_with_a_long_name/kernel" for number in range(300)]
-    shown = browser.post("/mesh", fields_of(page, match=rules, axes=["–, model"] * 300))
+    rules = [f"layer_{number}_deep/kernel" for number in range(120)]
+    shown = browser.post("/mesh", fields_of(page, match=rules, axes=["–, model"] * 120))
     assert shown.status_code == 200
-    assert len(shown.context["entries"].rules) == 300
+    assert len(shown.context["entries"].rules) == 120
     assert "too long for a link" in text(shown)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"), [(["a"] * 201, "at most 200 rules"), (["(abc){900}"] * 9, "too large")]
+)
+def test_rules_that_would_take_long_to_match_are_refused(
+    opened: Open, browser: Client, rules: list[str], message: str
+) -> None:
+    page = browser.post("/mesh", fields_of(opened(), match=rules, axes=["–"] * len(rules)))
+    assert message in problems(page)["/mesh/layout"]
+    assert page.status_code == 422
 
 
 def test_a_part_request_returns_the_form_and_its_address(opened: Open, browser: Client) -> None:

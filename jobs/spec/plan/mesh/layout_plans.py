@@ -165,7 +165,10 @@ def resize(mesh: MeshSpec, devices: int) -> MeshSpec | None:
         return None
     at = mesh.axis_names.index(mesh.batch_axis)
     shape = (*mesh.shape[:at], devices // others, *mesh.shape[at + 1 :])
-    return _changed(mesh, shape=shape, simulate=None if mesh.simulate is None else devices)
+    other = _changed(mesh, shape=shape, simulate=None if mesh.simulate is None else devices)
+    # It has the same rules, so they need not be matched again.
+    other.matched.update(mesh.matched)
+    return other
 
 
 def _on_one_axis(mesh: MeshSpec) -> MeshSpec:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from jobs.errors import BadInput
 from jobs.spec.checks import patterns
+from jobs.spec.checks import sizes as spec_sizes
 from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.mesh import MeshSpec
 from webapp.http_errors import Malformed
@@ -18,7 +19,6 @@ KINDS = ("cpu", "gpu", "tpu")
 WHOLE = "–"
 """The entry for a dimension that no axis divides."""
 _NO_AXIS = frozenset({"", "-", WHOLE, "—", "null", "none", "None", "*"})
-MAX_RULES = 1000
 FIELDS = frozenset({"devices", "shape", "axis_names", "batch_axis", "simulate", "layout"})
 """The fields of a mesh that a design sets; an experiment keeps the others."""
 
@@ -83,7 +83,7 @@ class MeshEntries:
             tuple(
                 RuleEntry(match.strip(), axes)
                 for match, axes in zip(post.getlist("match"), post.getlist("axes"), strict=False)
-            )[: MAX_RULES + 1],
+            )[: spec_sizes.MAX_RULES + 1],
         )
 
     def mesh_json(self) -> dict[str, Any]:
@@ -134,12 +134,14 @@ def axes_of(text: str) -> list[str | None]:
 def parse_mesh(value: Any) -> tuple[MeshSpec | None, list[Problem]]:
     """Return the mesh in parsed JSON, and its problems, with pointers such as `/mesh/shape`."""
     layout = value.get("layout") if isinstance(value, dict) else None
-    if isinstance(layout, list) and len(layout) > MAX_RULES:
-        return None, [Problem("/mesh/layout", f"at most {MAX_RULES:,} rules")]
+    if isinstance(layout, list) and len(layout) > spec_sizes.MAX_RULES:
+        return None, [Problem("/mesh/layout", f"at most {spec_sizes.MAX_RULES:,} rules are accepted")]
     try:
         mesh = MeshSpec.model_validate(value)
     except ValidationError as error:
         return None, problems(error, value, "/mesh")
+    if too_large := list(spec_sizes.pattern_problems("/mesh/layout", [rule.match for rule in mesh.layout])):
+        return None, too_large
     refused = [
         Problem(f"/mesh/layout/{i}/match", reason)
         for i, rule in enumerate(mesh.layout)

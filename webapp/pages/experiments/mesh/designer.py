@@ -13,24 +13,23 @@ from jobs.access import Action
 from jobs.answers.code.code import DryBuildOut
 from jobs.errors import BadInput
 from jobs.models import Experiment, Project
-from jobs.queries.experiments.mesh_design import Subject, pool_device, read_subject
+from jobs.queries.experiments.mesh_design import Subject, read_subject
 from jobs.spec.plan.mesh.layout_plans import PLANS, LayoutPlan
 from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.templates import TEMPLATES
 from jobs.spec.templates.info import TemplateInfo
-from webapp.forms.experiments.mesh_design.commands import apply_command
 from webapp.forms.experiments.mesh_design.entries import (
     KINDS,
     MeshEntries,
-    parse_mesh,
-    parse_mesh_text,
+    RuleEntry,
 )
 from webapp.forms.experiments.mesh_design.view_entries import ViewEntries, read_settings
 from webapp.pages.experiments.mesh.builds import build_state, start_build
-from webapp.pages.experiments.mesh.figures import DesignFigures, draw_design
+from webapp.pages.experiments.mesh.figures import DesignFigures, RuleUse, draw_design
 from webapp.pages.experiments.mesh.saving import mesh_json, save_design
 from webapp.pages.experiments.mesh.sources import ARGUMENT, Source, find_source
+from webapp.pages.experiments.mesh.state import State, compact_json, design_link, read_state, saved_mesh
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -44,9 +43,14 @@ from webapp.pages.shortcuts import (
 )
 from webapp.template_context import Context
 
-MAX_ADDRESS = 7000
-"""Characters of an address that proxies accept. A longer design is in the form alone."""
 NEWEST = 12
+
+
+class RuleRow(NamedTuple):
+    """A rule as it was entered, and its effect; None while an entry is wrong."""
+
+    entry: RuleEntry
+    use: RuleUse | None
 
 
 class ArgumentField(NamedTuple):
@@ -75,6 +79,7 @@ class MeshPage(Context):
     source: Source
     subject: Subject
     entries: MeshEntries
+    rules: Sequence[RuleRow]
     view: ViewEntries
     problems: tuple[Problem, ...]
     design: DesignFigures | None
@@ -103,16 +108,6 @@ class MeshStartPage(Context):
     crumbs: Crumbs
 
 
-class _State(NamedTuple):
-    """The design of a request."""
-
-    entries: MeshEntries
-    mesh: MeshSpec | None
-    problems: list[Problem]
-    before: MeshSpec | None
-    plan: str
-
-
 @form_page
 def designer(request: Request) -> HttpResponse:
     """Show a design; a form with another one is answered by the page that shows it."""
@@ -124,7 +119,7 @@ def designer(request: Request) -> HttpResponse:
     view = ViewEntries.read(values)
     if request.method == "POST" and "pick" in request.POST:
         view = replace(view, variable=request.POST["pick"])
-    state = _read_state(request, source, subject, view)
+    state = read_state(request, source, subject, view)
     command = request.POST.get("do", "")
     if command == "use" and state.mesh is not None and not state.problems:
         return _use(request, source, subject, view, state.mesh)
@@ -149,43 +144,6 @@ def _show_start(request: Request) -> HttpResponse:
     return render_page(request, "experiments/designer/start.html", context)
 
 
-def _read_state(request: Request, source: Source, subject: Subject, view: ViewEntries) -> _State:
-    """Return the design in a request, after the command of its button."""
-    values = request.POST if request.method == "POST" else request.GET
-    text = values.get("before", "")
-    before = parse_mesh_text(text, "/before") if text else _saved_mesh(source)
-    if request.method != "POST":
-        text = request.GET.get("mesh", "")
-        mesh = parse_mesh_text(text) if text else _saved_mesh(source) or _starting_mesh(subject)
-        problems = parse_mesh(mesh.model_dump(mode="json"))[1]
-        return _State(MeshEntries.from_mesh(mesh), mesh, problems, before, request.GET.get("plan", ""))
-    weights = subject.facts.weights if subject.facts is not None else ()
-    outcome = apply_command(
-        request.POST.get("do", ""),
-        MeshEntries.from_post(request.POST),
-        weights,
-        before=before,
-        variable=view.variable,
-    )
-    mesh, problems = parse_mesh(outcome.entries.mesh_json())
-    before = outcome.before if outcome.before is not None else before
-    return _State(outcome.entries, mesh, problems, before, outcome.plan)
-
-
-def _saved_mesh(source: Source) -> MeshSpec | None:
-    """Return the mesh in the spec; None if it has none, or one that is invalid, which its form shows."""
-    return None if source.saved_mesh is None else parse_mesh(source.saved_mesh)[0]
-
-
-def _starting_mesh(subject: Subject) -> MeshSpec:
-    """Return a mesh to begin with: the GPUs of the pool's largest worker, else two simulated devices."""
-    pool = subject.spec.resources.pool if subject.spec is not None else "default"
-    device = pool_device(pool, "gpu")
-    if device is not None and device.count > 1:
-        return MeshSpec(devices="gpu", shape=(device.count,), axis_names=("data",))
-    return MeshSpec(shape=(2,), axis_names=("data",), simulate=2)
-
-
 def _use(
     request: Request, source: Source, subject: Subject, view: ViewEntries, mesh: MeshSpec
 ) -> HttpResponse:
@@ -207,9 +165,9 @@ def _use(
 
 
 def _respond(
-    request: Request, source: Source, subject: Subject, view: ViewEntries, state: _State
+    request: Request, source: Source, subject: Subject, view: ViewEntries, state: State
 ) -> HttpResponse:
-    link = "" if state.mesh is None else _link(source, view, state.mesh, state.before, state.plan)
+    link = "" if state.mesh is None else design_link(source, view, state.mesh, state.before, state.plan)
     is_posted = request.method == "POST"
     if is_posted and link and not is_partial(request) and not state.problems:
         return redirect(link)
@@ -222,23 +180,8 @@ def _respond(
     return response
 
 
-def _link(source: Source, view: ViewEntries, mesh: MeshSpec, before: MeshSpec | None, plan: str) -> str:
-    """Return the address of a design; without the mesh to compare if it would be too long, or none."""
-    base = {**source.query, "mesh": _compact(mesh)}
-    compared = "" if before is None or before == _saved_mesh(source) else _compact(before)
-    for query in ({**base, "before": compared, "plan": plan, **view.query()}, {**base, **view.query()}):
-        address = url("mesh", **query)
-        if len(address) <= MAX_ADDRESS:
-            return address
-    return ""
-
-
-def _compact(mesh: MeshSpec) -> str:
-    return json.dumps(mesh_json(mesh), separators=(",", ":"), ensure_ascii=False)
-
-
 def _page(
-    request: Request, source: Source, subject: Subject, view: ViewEntries, state: _State, link: str
+    request: Request, source: Source, subject: Subject, view: ViewEntries, state: State, link: str
 ) -> MeshPage:
     spec, facts, mesh = subject.spec, subject.facts, state.mesh
     # Simulated devices are a trial of the design; the figures are those of GPUs.
@@ -263,10 +206,11 @@ def _page(
         source=source,
         subject=subject,
         entries=state.entries,
+        rules=_rule_rows(state.entries, design),
         view=view,
         problems=(*state.problems, *settings.problems),
         design=design,
-        before_text=_compact(state.before) if state.before is not None else "",
+        before_text=compact_json(state.before) if state.before is not None else "",
         before_label=_before_label(source, state.before),
         plan=state.plan,
         mesh_text=json.dumps(mesh_json(mesh), indent=2) if mesh is not None else "",
@@ -282,10 +226,15 @@ def _page(
     )
 
 
+def _rule_rows(entries: MeshEntries, design: DesignFigures | None) -> list[RuleRow]:
+    uses = design.uses if design is not None else [None] * len(entries.rules)
+    return [RuleRow(entry, use) for entry, use in zip(entries.rules, uses, strict=True)]
+
+
 def _before_label(source: Source, before: MeshSpec | None) -> str:
     if before is None:
         return "one device"
-    return "the saved mesh" if before == _saved_mesh(source) else "the design before the last plan"
+    return "the saved mesh" if before == saved_mesh(source) else "the design before the last plan"
 
 
 def _argument_fields(source: Source) -> list[ArgumentField]:

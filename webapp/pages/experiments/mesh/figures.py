@@ -1,5 +1,6 @@
 """Computes the drawings and tables of a design."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +21,8 @@ from jobs.spec.plan.mesh.model_facts import ModelFacts
 from jobs.spec.plan.mesh.placement import Placement, place_all
 from jobs.spec.plan.mesh.speed import USUAL, SpeedUp, StepTime, speed_ups, step_time
 from jobs.spec.sections.mesh import MeshSpec
-from webapp.forms.experiments.mesh_design.view_entries import PAGE_ROWS, Settings, ViewEntries
+from webapp.forms.experiments.mesh_design.view_entries import Settings, ViewEntries
+from webapp.pages.experiments.mesh.variable_list import VariableList, list_variables
 from webapp.report_figures.mesh.batch import BatchDrawing, draw_batch
 from webapp.report_figures.mesh.devices import (
     DeviceGrid,
@@ -31,24 +33,6 @@ from webapp.report_figures.mesh.devices import (
     slice_rows,
 )
 from webapp.report_figures.mesh.memory import MemoryDrawing, draw_memory
-
-
-class Filter(NamedTuple):
-    """A filter over the list of variables, with the number of its variables."""
-
-    name: str
-    label: str
-    count: int
-
-
-class VariableList(NamedTuple):
-    """A page of the variables that match filter and text."""
-
-    filters: list[Filter]
-    rows: list[Placement]
-    found: int
-    page: int
-    pages: int
 
 
 class RuleUse(NamedTuple):
@@ -194,37 +178,11 @@ def _chosen(placements: Sequence[Placement], path: str) -> Placement | None:
     return named or max(placements, key=lambda placement: placement.weight.size, default=None)
 
 
-_FILTERS = {
-    "all": ("all", lambda _: True),
-    "unmatched": ("unmatched", lambda placement: not placement.rules),
-    "twice": ("matched twice", lambda placement: len(placement.rules) > 1),
-    "indivisible": ("not divisible", lambda placement: bool(placement.problem)),
-}
-
-
-def list_variables(placements: Sequence[Placement], view: ViewEntries) -> VariableList:
-    """Return the variables that match filter and text, one page of them."""
-    filters = [
-        Filter(name, label, sum(map(accepts, placements))) for name, (label, accepts) in _FILTERS.items()
-    ]
-    accepts, text = _FILTERS[view.show][1], view.text.lower()
-    found = [
-        placement for placement in placements if accepts(placement) and text in placement.weight.path.lower()
-    ]
-    pages = max(-(-len(found) // PAGE_ROWS), 1)
-    page = min(view.page, pages)
-    return VariableList(filters, found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], len(found), page, pages)
-
-
 def _uses(placements: Sequence[Placement], rules: int) -> list[RuleUse]:
-    return [
-        RuleUse(
-            sum(placement.rule == rule for placement in placements),
-            sum(rule in placement.rules[1:] for placement in placements),
-            sum(placement.rule == rule and bool(placement.problem) for placement in placements),
-        )
-        for rule in range(rules)
-    ]
+    takes = Counter(placement.rule for placement in placements)
+    later = Counter(rule for placement in placements for rule in placement.rules[1:])
+    wrong = Counter(placement.rule for placement in placements if placement.problem)
+    return [RuleUse(takes[rule], later[rule], wrong[rule]) for rule in range(rules)]
 
 
 def _capacity(spec: ExperimentSpec, mesh: MeshSpec, settings: Settings) -> Capacity:
