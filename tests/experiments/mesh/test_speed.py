@@ -24,6 +24,14 @@ def test_a_tiny_model_does_not_pay_and_a_large_batch_does() -> None:
     assert 5 < large[8].same_batch < 8
 
 
+def test_many_devices_pay_only_if_each_doubling_does() -> None:
+    line = MeshSpec(shape=(64,), axis_names=("data",))
+    rows = {row.devices: row for row in speed_ups(mlp(units=2048), line, 512, GPU)}
+    assert rows[64].same_batch is not None
+    assert rows[8].same_batch is not None
+    assert rows[64].pays == (rows[64].same_batch >= 1.2**3 * rows[8].same_batch)
+
+
 def test_no_expectation_exceeds_the_number_of_devices() -> None:
     for weights in (mlp(units=4096), transformer(width=1024)):
         for plan in (data_parallel, last_dimension, alternating, fully_sharded):

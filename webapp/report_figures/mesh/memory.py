@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from jobs.spec.plan.mesh.memory import MemoryParts
 
-WIDTH, LEFT, BAR, GAP, TOP = 640, 64, 30, 14, 18
-RIGHT = 90
+WIDTH, LEFT, BAR, GAP, TOP = 440, 52, 30, 14, 18
+RIGHT = 78
 """Room for the sum behind a bar."""
 FEWEST = 58
 """The narrowest segment in which a size is written."""

@@ -18,7 +18,7 @@ COUNTS = (1, 2, 4, 8)
 USUAL = {1: 1.0, 2: 2.0, 4: 3.8, 8: 7.3}
 """The usual speed-up of data parallel training of large image models, whose batch grows with the devices."""
 WORTH = 1.2
-"""More devices pay if they are at least this much faster."""
+"""Twice as many devices pay if they are at least this much faster."""
 FLOPS_PER_WEIGHT = 6
 """Operations for each weight, position and row: 2 forward and 4 backward.
 
@@ -119,14 +119,15 @@ def speed_ups(weights: Sequence[Weight], mesh: MeshSpec, batch: int, hardware: H
         grown = step_time(weights, other, batch * parts, hardware)
         same, growing = alone.total / step.total, alone.total / grown.total * parts
         before = next(row for row in reversed(rows) if row.step is not None)
+        worth = WORTH ** math.log2(devices / before.devices)
         rows.append(
             SpeedUp(
                 devices,
                 step,
                 same,
                 growing,
-                pays=same >= WORTH * (before.same_batch or 1.0),
-                pays_growing=growing >= WORTH * (before.growing_batch or 1.0),
+                pays=same >= worth * (before.same_batch or 1.0),
+                pays_growing=growing >= worth * (before.growing_batch or 1.0),
             )
         )
     return rows
