@@ -88,7 +88,8 @@ document.addEventListener("dragend", () => {
 
 document.addEventListener("htmx:after:swap", () => {
   if (moved === null) return;
-  rules()[moved]?.querySelector("button")?.focus();
+  const rule = rules()[moved];
+  if (rule) find(rule, "[data-handle]", HTMLElement).focus();
   moved = null;
 });
 
