@@ -19,7 +19,7 @@ from webapp.pages.experiments import (
     find_model,
     scripts,
 )
-from webapp.pages.experiments.mesh import designer
+from webapp.pages.experiments.mesh_design import designer
 from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
 from webapp.pages.runs import jobs, kind_submission, queue, workers

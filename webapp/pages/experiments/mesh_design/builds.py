@@ -12,7 +12,7 @@ from jobs.queries.data import datasets
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.spec.sections.code_model import CodeModel
-from webapp.pages.experiments.mesh.sources import Source
+from webapp.pages.experiments.mesh_design.sources import Source
 
 
 def build_state(source: Source, spec: ExperimentSpec) -> DryBuildOut | None:

@@ -25,11 +25,17 @@ from webapp.forms.experiments.mesh_design.entries import (
     RuleEntry,
 )
 from webapp.forms.experiments.mesh_design.view_entries import ViewEntries, read_settings
-from webapp.pages.experiments.mesh.builds import build_state, start_build
-from webapp.pages.experiments.mesh.figures import DesignFigures, RuleUse, draw_design
-from webapp.pages.experiments.mesh.saving import mesh_json, save_design
-from webapp.pages.experiments.mesh.sources import ARGUMENT, Source, find_source
-from webapp.pages.experiments.mesh.state import State, compact_json, design_link, read_state, saved_mesh
+from webapp.pages.experiments.mesh_design.builds import build_state, start_build
+from webapp.pages.experiments.mesh_design.figures import DesignFigures, RuleUse, draw_design
+from webapp.pages.experiments.mesh_design.saving import mesh_json, save_design
+from webapp.pages.experiments.mesh_design.sources import ARGUMENT, Source, find_source
+from webapp.pages.experiments.mesh_design.state import (
+    State,
+    compact_json,
+    design_link,
+    read_state,
+    saved_mesh,
+)
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,

@@ -22,7 +22,7 @@ from jobs.spec.plan.mesh.placement import Placement, place_all
 from jobs.spec.plan.mesh.speed import USUAL, SpeedUp, StepTime, speed_ups, step_time
 from jobs.spec.sections.mesh import MeshSpec
 from webapp.forms.experiments.mesh_design.view_entries import Settings, ViewEntries
-from webapp.pages.experiments.mesh.variable_list import VariableList, list_variables
+from webapp.pages.experiments.mesh_design.variable_list import VariableList, list_variables
 from webapp.report_figures.mesh.batch import BatchDrawing, draw_batch
 from webapp.report_figures.mesh.devices import (
     DeviceGrid,

@@ -11,7 +11,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import MeshSpec
 from webapp.forms.experiments.experiment import conflict
 from webapp.forms.experiments.mesh_design.entries import FIELDS
-from webapp.pages.experiments.mesh.sources import Source
+from webapp.pages.experiments.mesh_design.sources import Source
 
 Json = dict[str, Any]
 

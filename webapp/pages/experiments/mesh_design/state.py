@@ -9,8 +9,8 @@ from jobs.spec.sections.mesh import MeshSpec
 from webapp.forms.experiments.mesh_design.commands import apply_command
 from webapp.forms.experiments.mesh_design.entries import MeshEntries, parse_mesh, parse_mesh_text
 from webapp.forms.experiments.mesh_design.view_entries import ViewEntries
-from webapp.pages.experiments.mesh.saving import mesh_json
-from webapp.pages.experiments.mesh.sources import Source
+from webapp.pages.experiments.mesh_design.saving import mesh_json
+from webapp.pages.experiments.mesh_design.sources import Source
 from webapp.pages.shortcuts import Request, url
 
 MAX_ADDRESS = 7000
