@@ -144,6 +144,13 @@ def test_own_code_says_that_it_must_be_built_first(world: World, browser: Client
     assert browser.post("/mesh", fields_of(page, do="build")).status_code == 403
 
 
+def test_code_that_builds_no_model_is_refused_with_the_reason(world: World, browser: Client) -> None:
+    code = make_code(project=world.project, by=world.owner)
+    page = browser.get("/mesh", {"code": code.digest, "project": "yard"})
+    assert page.status_code == 422
+    assert "no function build_model and no HyperModel" in text(page)
+
+
 def timed(job: Job, minutes: float) -> None:
     for trial in make_trials(job, 3):
         assert job.started is not None

@@ -8,7 +8,6 @@ from webapp.report_figures.mesh.devices import HUES, device_ranges
 
 MAX_DRAWN = 16
 ROW, GAP, WIDTH = 24, 3, 420
-BATCH = 120
 
 
 class BatchPart(NamedTuple):
@@ -21,13 +20,14 @@ class BatchPart(NamedTuple):
 
 
 class BatchDrawing(NamedTuple):
-    """A batch, its parts, and a sentence about them."""
+    """A batch, its parts, and a sentence about them. One that cannot be divided has no parts."""
 
     width: int
     height: int
     parts: list[BatchPart]
     more: int
     text: str
+    is_divisible: bool
 
 
 def draw_batch(mesh: MeshSpec, batch: int) -> BatchDrawing:
@@ -43,13 +43,14 @@ def draw_batch(mesh: MeshSpec, batch: int) -> BatchDrawing:
         BatchPart(
             number * (ROW + GAP),
             number % HUES if shards > 1 else -1,
-            f"rows {number * length}–{(number + 1) * length - 1}" if is_divisible else "not divisible",
+            f"rows {number * length}–{(number + 1) * length - 1}",
             device_ranges(devices[number]),
         )
-        for number in range(min(shards, MAX_DRAWN))
+        for number in range(min(shards, MAX_DRAWN) if is_divisible else 0)
     ]
-    height = len(parts) * (ROW + GAP) - GAP
-    return BatchDrawing(WIDTH, height, parts, max(shards - MAX_DRAWN, 0), _words(mesh, batch))
+    height = max(len(parts) * (ROW + GAP) - GAP, 0)
+    more = max(shards - MAX_DRAWN, 0) if is_divisible else 0
+    return BatchDrawing(WIDTH, height, parts, more, _words(mesh, batch), is_divisible)
 
 
 def _words(mesh: MeshSpec, batch: int) -> str:

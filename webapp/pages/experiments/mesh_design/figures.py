@@ -191,7 +191,7 @@ def _capacity(spec: ExperimentSpec, mesh: MeshSpec, settings: Settings) -> Capac
     device = pool_device(spec.resources.pool, mesh.kind)
     if device is None:
         kind = mesh.kind.upper()
-        return Capacity(None, f"no worker of pool {spec.resources.pool} reports the memory of a {kind}")
+        return Capacity(None, f"No worker of pool {spec.resources.pool} reports the memory of a {kind}.")
     if mesh.kind == "cpu":
         # All CPU devices of a machine have one memory.
         share = f"1/{mesh.size()} of the memory of worker {device.worker}, which all its CPU devices share"

@@ -116,6 +116,9 @@ def _of_code(user: User, values: Mapping[str, str]) -> Source:
     version = access.get_code(user, values["code"], home)
     entries = [entry.name for entry in version.findings.entries if entry.kind in CODE_ENTRIES]
     entry = values.get("entry") or next(iter(entries), "")
+    if not entry:
+        message = f"{version} has no function build_model and no HyperModel, so it has no model to divide"
+        raise BadInput(message, [Problem("/entry", message)])
     slug, number, profile = start.initial_data(
         user, version.project, values.get("dataset", ""), values.get("dataset_version", ""), for_code=True
     )
