@@ -72,7 +72,7 @@ class PoolDevice(NamedTuple):
     model: str
     worker: str
     memory: int
-    count: int
+    devices: int
 
 
 def pool_device(pool: str, kind: str) -> PoolDevice | None:
@@ -116,16 +116,12 @@ def measured_speeds(experiment: Experiment, spec: ExperimentSpec, mesh: MeshSpec
 
     Devices of another kind are left out, and simulated ones unless the design simulates its own.
     """
-    trials = (
-        Trial.objects.filter(job__experiment=experiment, state=TrialState.COMPLETED, restarts=0)
-        .select_related("job__revision")
-        .annotate(trained=Sum("executions__epochs"))
-        .order_by("-pk")[:NEWEST]
-    )
+    trials = Trial.objects.filter(job__experiment=experiment, state=TrialState.COMPLETED, restarts=0)
+    rows = trials.select_related("job__revision").annotate(trained=Sum("executions__epochs"))
     seconds: dict[int, list[float]] = defaultdict(list)
     jobs: dict[int, int] = {}
     of_revision: dict[int, int | None] = {}
-    for trial in trials:
+    for trial in rows.order_by("-pk")[:NEWEST]:
         revision = trial.job.revision
         if revision is None or not trial.started or not trial.finished or not trial.trained:
             continue

@@ -191,7 +191,7 @@ def test_filters_list_the_variables_that_need_a_look(
     page = press(opened(), match=[".*/kernel", "dense_1/kernel"], axes=["–, model", "–, –"], show=show)
     listed = design(page).variables
     assert {row.weight.path for row in listed.rows} == paths
-    assert {each.name: each.count for each in listed.filters}[show] == len(paths)
+    assert {each.name: each.number for each in listed.filters}[show] == len(paths)
 
 
 def test_a_part_of_a_path_finds_variables(opened: Open, press: Press) -> None:
@@ -202,7 +202,8 @@ def test_a_part_of_a_path_finds_variables(opened: Open, press: Press) -> None:
 
 
 def test_hundreds_of_variables_have_pages(browser: Client) -> None:
-    query = {"template": "mlp", "project": "yard", "dataset": "digits", "args": '{"layers": 60}'}
+    query: dict[str, str | int] = {"template": "mlp", "project": "yard", "dataset": "digits"}
+    query["args"] = '{"layers": 60}'
     page = browser.get("/mesh", query)
     assert (len(design(page).variables.rows), design(page).variables.pages) == (50, 3)
     last = browser.get("/mesh", {**query, "page": 3})

@@ -21,12 +21,16 @@ def text(page: Any) -> str:
     return " ".join(page.content.decode().split())
 
 
+def draft_of(experiment: Experiment) -> Any:
+    experiment.refresh_from_db()
+    return experiment.draft
+
+
 def test_the_design_is_written_into_the_draft(browser: Client, opened: Open, experiment: Experiment) -> None:
     response = browser.post("/mesh", fields_of(opened(), do="use"))
     assert response["Location"] == f"/p/yard/experiments/{experiment.pk}/edit#mesh"
-    experiment.refresh_from_db()
-    assert experiment.draft["mesh"] == TWO_BY_FOUR
-    assert experiment.draft["model"]["args"]["units"] == 32, "the rest of the spec is kept"
+    assert draft_of(experiment)["mesh"] == TWO_BY_FOUR
+    assert draft_of(experiment)["model"]["args"]["units"] == 32, "the rest of the spec is kept"
 
 
 def test_fields_of_the_mesh_that_no_design_sets_are_kept(
@@ -38,8 +42,7 @@ def test_fields_of_the_mesh_that_no_design_sets_are_kept(
     }
     experiments.change(experiment, draft=body, by=world.owner)
     browser.post("/mesh", fields_of(opened(), do="use"))
-    experiment.refresh_from_db()
-    assert (experiment.draft["mesh"]["preallocate"], experiment.draft["mesh"]["memory_fraction"]) == (
+    assert (draft_of(experiment)["mesh"]["preallocate"], draft_of(experiment)["mesh"]["memory_fraction"]) == (
         True,
         0.5,
     )
@@ -50,9 +53,8 @@ def test_another_batch_and_the_slots_of_real_devices_are_written_and_named(
 ) -> None:
     page = opened({**{k: v for k, v in TWO_BY_FOUR.items() if k != "simulate"}, "devices": "gpu"})
     answer = browser.post("/mesh", fields_of(page, do="use", batch="128"), follow=True)
-    experiment.refresh_from_db()
-    assert experiment.draft["fit"]["batch_size"] == 128
-    assert experiment.draft["resources"]["slots"] == 8
+    assert draft_of(experiment)["fit"]["batch_size"] == 128
+    assert draft_of(experiment)["resources"]["slots"] == 8
     assert "The batch size is 128 now" in text(answer)
     assert "A trial takes 8 slots now" in text(answer)
 
@@ -63,23 +65,21 @@ def test_a_change_by_another_person_is_not_overwritten(
     page = opened()
     experiments.change(experiment, notes="changed meanwhile", by=world.owner)
     assert browser.post("/mesh", fields_of(page, do="use")).status_code == 409
-    experiment.refresh_from_db()
-    assert experiment.draft is None
+    assert draft_of(experiment) is None
 
 
 def test_a_template_becomes_a_new_experiment(world: World, browser: Client) -> None:
     query = {"template": "mlp", "project": "yard", "dataset": "digits", "mesh": json.dumps(TWO_BY_FOUR)}
     browser.post("/mesh", fields_of(browser.get("/mesh", query), do="use"))
     created = Experiment.objects.get()
-    assert created.draft["mesh"]["shape"] == [2, 4]
-    assert created.draft["model"]["template"] == "mlp"
+    assert draft_of(created)["mesh"]["shape"] == [2, 4]
+    assert draft_of(created)["model"]["template"] == "mlp"
 
 
 def test_a_wrong_entry_is_not_written(browser: Client, opened: Open, experiment: Experiment) -> None:
     for wrong in ({"axis_size": ["2", "x"]}, {"batch": "many"}, {"match": ["("]}):
         assert browser.post("/mesh", fields_of(opened(), do="use", **wrong)).status_code == 422
-    experiment.refresh_from_db()
-    assert experiment.draft is None
+    assert draft_of(experiment) is None
 
 
 def test_a_viewer_sees_the_design_and_copies_it_but_writes_nothing(
@@ -90,8 +90,7 @@ def test_a_viewer_sees_the_design_and_copies_it_but_writes_nothing(
     assert "Copy as JSON" in text(page)
     assert "Use in the experiment" not in text(page)
     assert viewer.post("/mesh", fields_of(page, do="use")).status_code == 403
-    experiment.refresh_from_db()
-    assert experiment.draft is None
+    assert draft_of(experiment) is None
 
 
 def test_a_stranger_finds_none_of_it(world: World, experiment: Experiment) -> None:
@@ -99,7 +98,7 @@ def test_a_stranger_finds_none_of_it(world: World, experiment: Experiment) -> No
     job = make_job(by=world.owner, experiment=experiment, kind="train", state="completed")
     code = make_code(project=world.project, by=world.owner)
     model = make_model(project=world.project, by=world.owner)
-    for query in (
+    queries: tuple[dict[str, Any], ...] = (
         {"experiment": experiment.pk},
         {"job": job.pk},
         {"code": code.digest},
@@ -107,7 +106,8 @@ def test_a_stranger_finds_none_of_it(world: World, experiment: Experiment) -> No
         {"version": f"{model.name}/1"},
         {"template": "mlp", "project": "yard"},
         {"project": "yard"},
-    ):
+    )
+    for query in queries:
         assert stranger.get("/mesh", query).status_code == 404, query
         if "project" not in query or len(query) > 1:
             assert stranger.post("/mesh", {**query, "do": "use"}).status_code == 404, query
@@ -193,7 +193,7 @@ def test_the_form_saves_the_draft_and_opens_the_designer(
     response = browser.post("/p/yard/experiments/new", form)
     created = Experiment.objects.get()
     assert response["Location"] == f"/mesh?experiment={created.pk}"
-    assert created.draft["mesh"] == TWO_BY_FOUR
+    assert draft_of(created)["mesh"] == TWO_BY_FOUR
     page = browser.get(response["Location"])
     assert f'href="/p/yard/experiments/{created.pk}/edit#mesh"' in text(page)
 

@@ -61,10 +61,10 @@ class StepTime(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """Numbers that one device sends in a step for one purpose, in bytes, and in how many exchanges."""
+    """Numbers that one device sends in a step for one purpose, in bytes, and in how many messages."""
 
     bytes: float
-    count: int
+    times: int
 
 
 class SpeedUp(NamedTuple):
@@ -102,7 +102,7 @@ def step_time(weights: Sequence[Weight], mesh: MeshSpec | None, batch: int, hard
         [] if mesh is None else [*_of_gradients(placements, mesh), *_of_results(placements, mesh, rows)]
     )
     sent = sum(exchange.bytes for exchange in exchanges)
-    waits = sum(exchange.count for exchange in exchanges) * hardware.latency
+    waits = sum(exchange.times for exchange in exchanges) * hardware.latency
     return StepTime(work / hardware.flops, sent / hardware.link + waits, hardware.fixed, sent)
 
 

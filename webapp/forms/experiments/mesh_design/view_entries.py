@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
 from jobs.spec.plan.mesh.speed import HARDWARE, Hardware
 from jobs.spec.problems import Problem
 
 Show = Literal["all", "unmatched", "twice", "indivisible"]
+SHOWS: tuple[Show, ...] = ("all", "unmatched", "twice", "indivisible")
 GIB = 2**30
 PAGE_ROWS = 50
 
@@ -40,7 +41,7 @@ class ViewEntries:
     def read(cls, values: Mapping[str, str]) -> Self:
         """Read the entries of an address or a form."""
         page = values.get("page", "")
-        show = next((known for known in get_args(Show) if known == values.get("show")), "all")
+        show = next((known for known in SHOWS if known == values.get("show")), SHOWS[0])
         text = values.get("q", "")[:200].strip()
         # Another list begins with its first page.
         is_same = values.get("listed", f"{show} {text}") == f"{show} {text}"

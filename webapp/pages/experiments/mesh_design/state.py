@@ -45,9 +45,9 @@ def read_state(request: Request, source: Source, subject: Subject, view: ViewEnt
         before=before,
         variable=view.variable,
     )
-    mesh, problems = parse_mesh(outcome.entries.mesh_json())
+    posted, wrong = parse_mesh(outcome.entries.mesh_json())
     before = outcome.before if outcome.before is not None else before
-    return State(outcome.entries, mesh, problems, before, outcome.plan)
+    return State(outcome.entries, posted, wrong, before, outcome.plan)
 
 
 def saved_mesh(source: Source) -> MeshSpec | None:
@@ -59,8 +59,8 @@ def _starting_mesh(subject: Subject) -> MeshSpec:
     """Return a mesh to begin with: the GPUs of the pool's largest worker, else two simulated devices."""
     pool = subject.spec.resources.pool if subject.spec is not None else "default"
     device = pool_device(pool, "gpu")
-    if device is not None and device.count > 1:
-        return MeshSpec(devices="gpu", shape=(device.count,), axis_names=("data",))
+    if device is not None and device.devices > 1:
+        return MeshSpec(devices="gpu", shape=(device.devices,), axis_names=("data",))
     return MeshSpec(shape=(2,), axis_names=("data",), simulate=2)
 
 

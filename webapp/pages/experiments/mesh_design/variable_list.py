@@ -12,7 +12,7 @@ class Filter(NamedTuple):
 
     name: str
     label: str
-    count: int
+    number: int
 
 
 class VariableList(NamedTuple):
