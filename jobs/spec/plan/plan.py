@@ -159,7 +159,7 @@ def make_plan(
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
     space = space_size.size_of_space(spec.search.space) if spec.search is not None else None
-    described = described_input(spec, profile) if profile is not None else None
+    described = _described_input(spec, profile) if profile is not None else None
     of_search, of_training = _most_epochs(spec)
     epochs = of_search + of_training
     expected = estimate.estimate_time(spec, executions, epochs, now.history)
@@ -255,7 +255,7 @@ def _model_fields(
     }
 
 
-def described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
+def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
     """Return the model input's profile, or None if the variables are unknown before it is built."""
     if spec.model.info.layers is None or roles_differ(spec, profile):
         return None

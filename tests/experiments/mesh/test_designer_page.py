@@ -369,3 +369,13 @@ def test_the_advice_names_batch_and_rate(opened: Open) -> None:
 def test_the_json_to_copy_is_the_mesh_of_a_spec(opened: Open) -> None:
     copied = json.loads(opened().context["mesh_text"])
     assert copied == TWO_BY_FOUR
+
+
+def test_the_whole_spec_with_the_design_is_there_for_an_estimate(opened: Open, press: Press) -> None:
+    page = press(opened(), batch="256")
+    spec = json.loads(page.context["spec_text"])
+    assert spec["mesh"] == TWO_BY_FOUR
+    assert spec["fit"]["batch_size"] == 256
+    assert spec["model"]["args"]["units"] == 32
+    assert page.context["project"].slug == "yard"
+    assert '<input type="hidden" name="spec" form="no-form"' in text(page)

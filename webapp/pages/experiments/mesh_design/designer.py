@@ -24,10 +24,10 @@ from webapp.forms.experiments.mesh_design.entries import (
     MeshEntries,
     RuleEntry,
 )
-from webapp.forms.experiments.mesh_design.view_entries import ViewEntries, read_settings
+from webapp.forms.experiments.mesh_design.view_entries import Settings, ViewEntries, read_settings
 from webapp.pages.experiments.mesh_design.builds import build_state, start_build
 from webapp.pages.experiments.mesh_design.figures import DesignFigures, RuleUse, draw_design
-from webapp.pages.experiments.mesh_design.saving import mesh_json, save_design
+from webapp.pages.experiments.mesh_design.saving import mesh_json, save_design, spec_with_design
 from webapp.pages.experiments.mesh_design.sources import ARGUMENT, Source, find_source
 from webapp.pages.experiments.mesh_design.state import (
     State,
@@ -77,6 +77,8 @@ class MeshPage(Context):
         before_text: the mesh with which the design is compared, as JSON; empty for one device.
         before_label: its name for people.
         mesh_text: the design as JSON, to be copied; empty while an entry is wrong.
+        project: the project of the spec.
+        spec_text: the whole spec with the design as JSON, for estimates; empty likewise.
         link: the address of this view; empty if it is too long for one.
         version: the experiment's version that the user has seen.
         build: the state of the dry build of own code; None for other models.
@@ -93,6 +95,8 @@ class MeshPage(Context):
     before_label: str
     plan: str
     mesh_text: str
+    project: Project
+    spec_text: str
     link: str
     version: str
     plans: Sequence[LayoutPlan]
@@ -220,6 +224,8 @@ def _page(
         before_label=_before_label(source, state.before),
         plan=state.plan,
         mesh_text=json.dumps(mesh_json(mesh), indent=2) if mesh is not None else "",
+        project=source.project,
+        spec_text=_spec_text(source, subject, mesh, settings),
         link=link,
         version=version,
         plans=list(PLANS.values()),
@@ -230,6 +236,13 @@ def _page(
         may_build=access.can(request.user, source.project, Action.RUN_CODE),
         crumbs=crumbs((source.label, source.back), "Mesh designer"),
     )
+
+
+def _spec_text(source: Source, subject: Subject, mesh: MeshSpec | None, settings: Settings) -> str:
+    if mesh is None or subject.spec is None or not isinstance(source.body, dict):
+        return ""
+    batch = settings.batch if settings.batch != subject.spec.fit.batch_size else None
+    return json.dumps(spec_with_design(source.body, mesh, batch)[0])
 
 
 def _rule_rows(entries: MeshEntries, design: DesignFigures | None) -> list[RuleRow]:

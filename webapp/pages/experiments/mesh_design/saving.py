@@ -43,7 +43,7 @@ def save_design(user: User, source: Source, mesh: MeshSpec, *, batch: int | None
     if not isinstance(body, dict):
         message = "the draft is no JSON object: correct it in the experiment's form first"
         raise BadInput(message, [Problem("/spec", message)])
-    spec, notes = _with_design(body, mesh, batch)
+    spec, notes = spec_with_design(body, mesh, batch)
     if experiment is None:
         name = names.free_name(names.name_experiment(spec), newest_names(source.project))
         experiment = actions.create(source.project, name=name, draft=spec, by=user)
@@ -52,8 +52,11 @@ def save_design(user: User, source: Source, mesh: MeshSpec, *, batch: int | None
     return Saved(experiment, tuple(notes))
 
 
-def _with_design(body: Json, mesh: MeshSpec, batch: int | None) -> tuple[Json, list[str]]:
-    """Return a spec with the design. Fields of the mesh that no design sets are kept."""
+def spec_with_design(body: Json, mesh: MeshSpec, batch: int | None) -> tuple[Json, list[str]]:
+    """Return a spec with the design, and sentences about other changes.
+
+    Fields of the mesh that no design sets are kept.
+    """
     before, notes = body.get("mesh"), []
     kept = {name: before[name] for name in before if name not in FIELDS} if isinstance(before, dict) else {}
     spec = {**body, "mesh": {**kept, **mesh_json(mesh)}}

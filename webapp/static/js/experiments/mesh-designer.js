@@ -86,6 +86,20 @@ document.addEventListener("dragend", () => {
   dragged = null;
 });
 
+/** The spec for which an estimate was requested; null: none was. @type {string | null} */
+let estimated = null;
+
+const spec = () => find(document, "[name=spec]", HTMLInputElement).value;
+
+document.addEventListener("htmx:before:request", (event) => {
+  // Later requests only ask for the state of the same estimate.
+  if (closest(event, "[data-estimate] button")) estimated = spec();
+});
+
+document.addEventListener("htmx:after:swap", () => {
+  find(document, "[data-outdated]", HTMLElement).hidden = estimated === null || estimated === spec();
+});
+
 document.addEventListener("htmx:after:swap", () => {
   if (moved === null) return;
   const rule = rules()[moved];
