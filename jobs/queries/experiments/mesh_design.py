@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 from pydantic import ValidationError
 
 from jobs.models import Experiment, Project, Revision, Trial, User, Worker
@@ -116,12 +116,14 @@ def measured_speeds(experiment: Experiment, spec: ExperimentSpec, mesh: MeshSpec
 
     Devices of another kind are left out, and simulated ones unless the design simulates its own.
     """
-    trials = Trial.objects.filter(job__experiment=experiment, state=TrialState.COMPLETED, restarts=0)
-    rows = trials.select_related("job__revision").annotate(trained=Sum("executions__epochs"))
+    trials: QuerySet[Trial] = Trial.objects.filter(
+        job__experiment=experiment, state=TrialState.COMPLETED, restarts=0
+    ).select_related("job__revision")
+    rows = trials.annotate(trained=Sum("executions__epochs")).order_by("-pk")[:NEWEST]
     seconds: dict[int, list[float]] = defaultdict(list)
     jobs: dict[int, int] = {}
     of_revision: dict[int, int | None] = {}
-    for trial in rows.order_by("-pk")[:NEWEST]:
+    for trial in rows:
         revision = trial.job.revision
         if revision is None or not trial.started or not trial.finished or not trial.trained:
             continue

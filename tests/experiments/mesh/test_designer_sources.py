@@ -86,7 +86,7 @@ def test_a_viewer_sees_the_design_and_copies_it_but_writes_nothing(
     world: World, opened: Open, experiment: Experiment
 ) -> None:
     viewer = world.client(world.viewer)
-    page = viewer.get("/mesh", {"experiment": experiment.pk, "mesh": json.dumps(TWO_BY_FOUR)})
+    page = viewer.get("/mesh", {"experiment": str(experiment.pk), "mesh": json.dumps(TWO_BY_FOUR)})
     assert "Copy as JSON" in text(page)
     assert "Use in the experiment" not in text(page)
     assert viewer.post("/mesh", fields_of(page, do="use")).status_code == 403
