@@ -67,6 +67,7 @@ def test_a_mesh_of_two_by_four_is_designed_and_used_in_the_experiment(
     page.get_by_role("button", name="Move rule 2 up").click()
     expect(page.locator("[name=match]").first).to_have_value("dense_1/kernel")
     # By mouse: the last one is dragged to the top.
+    expect(page.locator("#design.htmx-request")).to_have_count(0)
     page.get_by_role("button", name="Rule 3: drag").hover()
     page.mouse.down()
     first = page.locator("[data-rule='0']")
