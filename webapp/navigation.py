@@ -34,7 +34,7 @@ class Entry:
 
 ENTRIES = (
     Entry("Home", "home", "home"),
-    Entry("Experiments", "flask", "experiments", needs_project=True, under=("experiment",)),
+    Entry("Experiments", "flask", "experiments", needs_project=True, under=("experiment", "mesh")),
     Entry("Jobs", "activity", "jobs", under=("job", "trial")),
     Entry("Queue", "list-numbers", "queue"),
     Entry("Models", "box", "models", under=("model", "version")),

@@ -51,6 +51,7 @@ GET /account/
 POST /account/end-sessions
 GET /search
 GET /docs
+GET POST /mesh
 GET /projects
 GET POST /projects/new
 GET /jobs

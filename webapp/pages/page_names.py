@@ -37,6 +37,7 @@ class Place:
 PLACES = (
     Place("Find a good model", "find_model", "search automatically automl", Action.WRITE, in_project=True),
     Place("New experiment", "experiment_new", "train search", Action.WRITE, in_project=True),
+    Place("Mesh designer", "mesh", "devices layout sharding parallel megatron gpu"),
     Place("Precision", "precision", "dtype policy float16 bfloat16 float8 float64", in_project=True),
     Place("Upload a data set", "dataset_upload", "dataset data csv images", Action.WRITE),
     Place("New version of code", "code_new", "upload own code script", Action.WRITE),

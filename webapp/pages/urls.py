@@ -21,6 +21,7 @@ from webapp.pages.experiments import (
     precision,
     scripts,
 )
+from webapp.pages.experiments.mesh_design import designer
 from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
 from webapp.pages.runs import jobs, kind_submission, queue, workers
@@ -43,6 +44,7 @@ urlpatterns = [
     *precision.urls,
     *scripts.urls,
     *experiment_columns.urls,
+    *designer.urls,
     # Before jobs, whose address `jobs/<id>/<word>` matches theirs too.
     *deletions.urls,
     *trials.urls,

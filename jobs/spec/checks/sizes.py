@@ -40,7 +40,7 @@ def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     yield from _above_limit("/precision/overrides", "overrides", len(overrides), MAX_RULES)
     if max(len(rules), len(overrides)) <= MAX_RULES:
         place = "/mesh/layout" if rules else "/precision/overrides"
-        yield from _check_patterns(
+        yield from pattern_problems(
             place, [*(rule.match for rule in rules), *(override.match for override in overrides)]
         )
     if isinstance(weights := spec.fit.class_weights, dict):
@@ -54,14 +54,15 @@ def space_problems(space: Space, pointer: str) -> Iterator[Problem]:
     yield from _above_limit(pointer, "listed values", _values(space), MAX_VALUES)
 
 
+def pattern_problems(place: str, matches: list[str]) -> Iterator[Problem]:
+    """Yield a problem if patterns are too large together."""
+    if sum(map(patterns.size, matches)) > MAX_INSTRUCTIONS:
+        yield Problem(place, "the patterns together are too large: use fewer, or smaller numbers in {…}")
+
+
 def _above_limit(pointer: str, noun: str, number: int, most: int) -> Iterator[Problem]:
     if number > most:
         yield Problem(pointer, f"{number:,} {noun}; at most {most:,} are accepted")
-
-
-def _check_patterns(place: str, matches: list[str]) -> Iterator[Problem]:
-    if sum(map(patterns.size, matches)) > MAX_INSTRUCTIONS:
-        yield Problem(place, "the patterns together are too large: use fewer, or smaller numbers in {…}")
 
 
 def _values(space: Space) -> int:

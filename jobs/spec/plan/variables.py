@@ -83,6 +83,15 @@ def layer_names(model: Model, profile: Profile) -> set[str]:
     return {layer.name for layer in _layers(model, profile)} | more
 
 
+def model_layers(model: Model, profile: Profile) -> list[Layer]:
+    """Return a model's layers for given data, in Keras' order.
+
+    Raises:
+        ValueError: the template has no `layers` function.
+    """
+    return list(_layers(model, profile))
+
+
 def _layers(model: Model, profile: Profile) -> Iterator[Layer]:
     if model.info.layers is None:
         raise ValueError(f"the variables of {model.info.name} are unknown before the model is built")

@@ -21,6 +21,7 @@ from tests.web.styles.themes import (
     properties,
     rules,
 )
+from webapp.report_figures.mesh.devices import DARKEST, HUES, LIGHTEST
 
 ROOT = STATIC.parents[1]
 FOR_TEXT, FOR_MARKS = 4.5, 3.0
@@ -58,8 +59,11 @@ WITHOUT_TEXT = {
     *("none", "transparent", "currentColor", "var(--ty-line)", "#fff", "#000", "rgb(10 14 20 / 45%)"),
     *(f"var(--ty-{name})" for name in ("running", "retrying", "stopped", "failed")),
     "color-mix(in srgb, var(--tblr-body-color) var(--ink, 0%), var(--ty-surface))",
+    *(f"var(--md-{number})" for number in range(4)),
 }
 """Backgrounds of bars, marks, pictures and the curtain behind a dialog."""
+SLICES = tuple(f"color-mix(in srgb, var(--md-{hue}) {{}}%, transparent)" for hue in range(HUES))
+"""Slices of a variable on devices, and parts of a bar of memory, with indices and sizes on them."""
 MARKS = (*TONES, LINK, QUIET, "var(--ty-train)", "var(--ty-validation)")
 """Colours of icons, bars and lines, on the backgrounds of pages, cards and bars."""
 COLOURED = re.compile(r"^(?!.*border).*(color|background|-bg)$")
@@ -118,6 +122,13 @@ def test_texts_are_readable_on_tinted_backgrounds(theme: str) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
+def test_indices_are_readable_on_slices_of_every_strength(theme: str) -> None:
+    shares = [round(100 * share) for share in (LIGHTEST, DARKEST)]
+    pairs = [(BODY, each.format(share)) for each in SLICES for share in shares]
+    assert not too_faint(pairs, theme, FOR_TEXT)
+
+
+@pytest.mark.parametrize("theme", THEMES)
 def test_texts_are_readable_where_one_rule_sets_them_and_their_background(theme: str) -> None:
     pairs = [pair for rule in rules(*OURS) if (pair := own_pair(rule))]
     assert ("#fff", "var(--tblr-primary)") in pairs
@@ -144,7 +155,8 @@ def test_the_tables_know_every_colour_of_texts() -> None:
         for name in ("color", "fill", "--tblr-btn-color", "--tblr-dropdown-link-active-color")
         if name in rule.declarations and not own_pair(rule)
     }
-    of_shapes = {"none", "var(--ty-surface)", "var(--ty-hover)", "var(--ty-line)"}
+    of_shapes = {"none", "var(--ty-surface)", "var(--ty-hover)", "var(--ty-line)", "var(--md-hue)"}
+    of_shapes |= {f"var(--md-{number})" for number in range(4)}
     assert used - {"inherit", "transparent"} - of_shapes <= {*INKS}
 
 

@@ -239,6 +239,8 @@ def _save_draft(
         actions.change(
             experiment, draft=spec, seen=_seen_version(entries), by=request.user, **_read_metadata(entries)
         )
+    if request.POST.get("do") == "design":
+        return redirect(url("mesh", experiment=experiment.pk))
     notify(request, _SAVED_OVER if OVERWRITES in request.POST else _SAVED)
     return redirect("experiment_edit", project.slug, experiment.pk)
 

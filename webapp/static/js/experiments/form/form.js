@@ -92,7 +92,8 @@ form.addEventListener("click", (event) => {
 form.addEventListener(
   "submit",
   (event) => {
-    if (event.submitter instanceof HTMLButtonElement && event.submitter.value === "draft" && !json.broken) return;
+    const saves = event.submitter instanceof HTMLButtonElement && ["draft", "design"].includes(event.submitter.value);
+    if (saves && !json.broken) return;
     if (last.state !== "bad") return;
     event.preventDefault();
     event.stopImmediatePropagation();
