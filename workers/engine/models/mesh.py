@@ -26,12 +26,12 @@ class LinearLayoutMap(distribution.LayoutMap):
         return super().__getitem__(rules[0]) if rules else None
 
 
-def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) -> None:
+def use_mesh(mesh: MeshSpec | None, variables: list[Variable] | None, batch_size: int) -> None:
     """Set Keras' distribution to `mesh`, or to none.
 
     Args:
         mesh: devices, axes and layout rules; None for a single device.
-        variables: the model's variables, to check the layout rules.
+        variables: the model's variables, to check the layout rules; None to check none.
         batch_size: rows in a batch.
 
     Raises:
@@ -41,7 +41,7 @@ def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) 
     if mesh is None:
         distribution.set_distribution(None)
         return
-    if problems := check_layout(mesh, variables, batch_size):
+    if variables is not None and (problems := check_layout(mesh, variables, batch_size)):
         raise BadLayout("; ".join(problem.message for problem in problems))
     distribution.set_distribution(_distribution(mesh))
 

@@ -18,6 +18,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import parameters, variables
 from workers.engine.arrays import Array
+from workers.engine.models.shards import is_spread
 
 MAX_WIDTH_RATIO = 4
 """Maximum ratio of the built width to the requested one."""
@@ -48,9 +49,9 @@ class Widths:
         return self._exact[max(fitting, key=len)] if fitting else tuple(variable.shape)
 
     def narrow(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
-        """Cut variables' arrays to their requested shapes."""
+        """Cut variables' arrays to their requested shapes. On several devices no model is wider."""
         pairs = zip(variables, arrays, strict=True)
-        return [array[_corner(self.shape_of(v))].copy() for v, array in pairs]
+        return [array if is_spread(array) else array[_corner(self.shape_of(v))].copy() for v, array in pairs]
 
     def widen(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
         """Insert narrow arrays into copied variable values; the other values are unchanged."""

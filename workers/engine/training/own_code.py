@@ -37,7 +37,7 @@ from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
 from workers.engine.models.scaling import measure_scaling
-from workers.engine.models.variables import assign, values
+from workers.engine.models.variables import assign, held
 from workers.engine.report import Report
 from workers.engine.training import kept_weights
 from workers.engine.training.code_evaluation import CodeEvaluationSet, CodeLoop, metric_names
@@ -122,7 +122,7 @@ class PreparedCode(Prepared):
     def model_to_save(self, name: str) -> Any:
         """See `Prepared.model_to_save`."""
         # The trained model has an optimizer, which its file shall not have, and programs that refer to it.
-        arrays = values(self.model.variables)
+        arrays = held(self.model.variables)
         keras.utils.set_random_seed(self.seed)
         fresh = _built(self.spec, self.dataset)
         assign(fresh.model.variables, arrays)
@@ -256,7 +256,7 @@ def _assigned(cached: Any, fresh: Any) -> bool:
     if any(old != new for old, new in shapes):
         return False
     for old, new in groups:
-        assign(old, values(new))
+        assign(old, held(new))
     # Plain attributes that are arguments of the program; the learning rate is a variable.
     optimizers = unwrap_optimizer(cached.optimizer), unwrap_optimizer(fresh.optimizer)
     for name in TRACED_OPTIMIZER_ARGUMENTS:

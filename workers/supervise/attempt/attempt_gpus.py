@@ -3,8 +3,8 @@
 import asyncio
 
 from jobs.messages.task import OwnCode, Task
-from jobs.spec.sections.mesh import MeshSpec
 from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess
+from workers.runner.environment import mesh_of
 from workers.runner.registry import needs_jax, runs_program
 from workers.supervise.attempt.node_context import NodeContext
 
@@ -39,7 +39,7 @@ class AttemptGpus:
             return
         if task.models and self._node.devices.count:
             self.warning = NO_GPU_FOR_VERSIONS
-        mesh = _mesh_of(task)
+        mesh = mesh_of(task)
         self._allocated = self._node.devices.take(slots, mesh.names if mesh is not None else ())
         self.used = self._allocated
         if task.code is not None and self._allocated:
@@ -68,10 +68,5 @@ class AttemptGpus:
 
 def _may_use_gpus(task: Task) -> bool:
     """Return whether a task gets GPUs where there are some. A mesh with CPU devices leaves them to others."""
-    mesh = _mesh_of(task)
+    mesh = mesh_of(task)
     return (needs_jax(task) or runs_program(task)) and (mesh is None or mesh.kind != "cpu")
-
-
-def _mesh_of(task: Task) -> MeshSpec | None:
-    mesh: MeshSpec | None = getattr(getattr(task, "spec", None), "mesh", None)
-    return mesh
