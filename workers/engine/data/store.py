@@ -37,7 +37,8 @@ def npz_digest(arrays: Mapping[str, Array]) -> str:
 def _write_archive(target: Path | io.BytesIO, arrays: Mapping[str, Array | BlockwiseArray]) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            if isinstance(array, np.ndarray):
+            # NumPy makes a scalar of an array without axes when it is indexed.
+            if isinstance(array, np.ndarray | np.generic):
                 for part, stored in to_stored(name, array):
                     with _member(archive, part) as file:
                         np.lib.format.write_array(
