@@ -19,6 +19,9 @@ class BlockwiseArray(Protocol):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
+    def view(self, dtype: Any, /) -> "BlockwiseArray":
+        """Return the array whose bytes are read as another type with the same size."""
+
     def blocks(self) -> Iterator[Array]:
         """Yield all values in C order, in contiguous blocks."""
 

@@ -4,15 +4,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import keras
 import ml_dtypes
 import numpy as np
 import pytest
 
 from workers.engine.errors import BadModel
-from workers.engine.models import device_memory, shards
+from workers.engine.models.devices import memory, shards
+from workers.engine.models.devices.shards import SpreadArray, places
 from workers.engine.models.files import load_model, save_model
-from workers.engine.models.shards import SpreadArray, places
 from workers.engine.training.array_groups import MappedArrays, read_group, weights_digest, write_group
 from workers.engine.training.checkpoint import Snapshot, read, write
 from workers.engine.training.shared_files import SharedFiles
@@ -62,6 +63,13 @@ def test_blocks_are_small_and_follow_each_other_in_the_order_of_the_file(shape: 
     assert b"".join(block.tobytes() for block in blocks) == values.tobytes()
 
 
+@pytest.mark.parametrize("shape", [(), (100,), (7, 5), (3, 2, 40)])
+def test_blocks_are_cut_on_devices_whose_memory_the_host_cannot_read(shape: tuple[int, ...]) -> None:
+    values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    blocks = [np.asarray(shards.cut_on_device(jax.device_put(values), place)) for place in places(shape, 4)]
+    assert b"".join(block.tobytes() for block in blocks) == values.tobytes()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 def test_a_divided_array_has_the_file_and_digest_of_the_whole_one(tmp_path: Path, dtype: Any) -> None:
     values = np.arange(9 * 40).reshape(9, 40).astype(dtype)
@@ -103,7 +111,7 @@ def test_a_model_that_does_not_fit_on_the_device_is_refused_with_both_sizes(
 ) -> None:
     path = saved(tmp_path)
     load_model(path, tmp_path)
-    monkeypatch.setattr(device_memory, "total_memory", lambda: 1024)
+    monkeypatch.setattr(memory, "total_memory", lambda: 1024)
     with pytest.raises(BadModel, match=r"its weights have .* GiB, and this machine has .* GiB: load"):
         load_model(path, tmp_path)
 
@@ -112,7 +120,7 @@ def test_the_prediction_server_refuses_it_as_well(tmp_path: Path, monkeypatch: p
     from workers.serving.child.model import load
 
     path = saved(tmp_path)
-    monkeypatch.setattr(device_memory, "total_memory", lambda: 1024)
+    monkeypatch.setattr(memory, "total_memory", lambda: 1024)
     with pytest.raises(BadModel, match="this machine has"):
         load(path)
 
@@ -121,12 +129,12 @@ def test_the_memory_of_a_gpu_counts_and_not_that_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu = SimpleNamespace(device_kind="A GPU", memory_stats=lambda: {"bytes_limit": 100})
-    monkeypatch.setattr(device_memory.jax, "devices", lambda: [gpu])
+    monkeypatch.setattr(memory.jax, "devices", lambda: [gpu])
     with pytest.raises(BadModel, match="the A GPU that this process may use has"):
-        device_memory.check_fits(saved(tmp_path))
+        memory.check_fits(saved(tmp_path))
 
 
 def test_a_file_that_is_no_model_is_left_to_keras(tmp_path: Path) -> None:
     (tmp_path / "m.keras").write_bytes(b"no archive")
-    device_memory.check_fits(tmp_path / "m.keras")
-    device_memory.check_fits(tmp_path / "missing.keras")
+    memory.check_fits(tmp_path / "m.keras")
+    memory.check_fits(tmp_path / "missing.keras")

@@ -34,8 +34,8 @@ from tests.engine.helpers import RecordingReport, spec_of  # noqa: E402
 from tests.engine.small_training import blobs_file, train_on  # noqa: E402
 from workers.engine import killpoint  # noqa: E402
 from workers.engine.data.store import file_digest  # noqa: E402
+from workers.engine.models.devices.loading import loading_on  # noqa: E402
 from workers.engine.models.files import load_model, save_model  # noqa: E402
-from workers.engine.models.loading_mesh import loading_on  # noqa: E402
 from workers.engine.models.mesh import use_mesh  # noqa: E402
 from workers.engine.models.variables import held  # noqa: E402
 from workers.engine.report import TaskInterrupted  # noqa: E402

@@ -1,6 +1,6 @@
 """Loads and saves stored models without an optimizer, and in safe mode unless the task has user code.
 
-On a mesh, neither a device nor the host has a model whole meanwhile; see `spread_files`.
+On a mesh, neither a device nor the host has a model whole meanwhile; see `devices.weights_files`.
 """
 
 import os
@@ -15,11 +15,11 @@ import keras
 from jobs.spec.data.features import Features
 from jobs.spec.exports import STORED
 from jobs.spec.sections.mesh import MeshSpec
-from workers.engine.models.device_memory import check_fits
-from workers.engine.models.loading_mesh import loading_on
+from workers.engine.models.devices.loading import loading_on
+from workers.engine.models.devices.memory import check_fits
+from workers.engine.models.devices.weights_files import loading_in_parts, saving_in_blocks
 from workers.engine.models.own_code.in_use import is_active
 from workers.engine.models.own_objects import objects_for
-from workers.engine.models.spread_files import loading_in_parts, saving_in_blocks
 from workers.engine.models.variables import are_spread
 from workers.features.files import add_features
 

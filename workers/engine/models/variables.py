@@ -7,7 +7,7 @@ import numpy as np
 
 from workers.engine.arrays import Array
 from workers.engine.errors import BadCheckpoint
-from workers.engine.models.shards import is_spread, put
+from workers.engine.models.devices.shards import SpreadArray, is_spread, put
 
 
 def values(variables: Any) -> list[Array]:
@@ -21,12 +21,12 @@ def are_spread(variables: Iterable[Any]) -> bool:
 
 
 def held(variables: Iterable[Any]) -> list[Any]:
-    """Return the variables' values: arrays on several devices as they are, others copied to the host.
+    """Return the variables' values: those on several devices to be read in blocks, others copied to the host.
 
     The former may be donated by the next training step, so they must be used before.
     """
     current = [variable.value for variable in variables]
-    return [value if is_spread(value) else np.array(value) for value in current]
+    return [SpreadArray(value) if is_spread(value) else np.array(value) for value in current]
 
 
 def assign(variables: Any, arrays: list[Any]) -> None:
@@ -45,8 +45,19 @@ def assign(variables: Any, arrays: list[Any]) -> None:
 
 def placed(variable: Any, array: Any) -> Any:
     """Return an array divided over devices like a variable's value; as it is if the variable is on one."""
+    if isinstance(array, SpreadArray):
+        return array.value
     value = variable.value
     # Keras would put the whole array on the first device before it divides it.
     if is_spread(value) and isinstance(array, np.ndarray) and array.shape == value.shape:
         return put(array, value.sharding, value.dtype)
     return array
+
+
+def have_values(arrays: Iterable[Any], stored: Iterable[Array]) -> bool:
+    """Return whether arrays from `held` have the values of stored ones, bit for bit."""
+    return all(
+        block.tobytes() == np.asarray(expected[place]).tobytes()
+        for value, expected in zip(arrays, stored, strict=True)
+        for place, block in (value.placed_blocks() if isinstance(value, SpreadArray) else [((), value)])
+    )

@@ -19,7 +19,7 @@ from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.rows import selected
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.models import base_models
-from workers.engine.models.loading_mesh import leaving_mesh
+from workers.engine.models.devices.loading import leaving_mesh
 from workers.engine.models.own_code.in_use import using_code
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none

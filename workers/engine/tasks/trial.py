@@ -16,7 +16,7 @@ from jobs.messages.training import TrialPlan, TrialTask
 from jobs.spec.sections.evaluation import Turn
 from workers.engine.data.dataset import Dataset
 from workers.engine.models import base_models
-from workers.engine.models.loading_mesh import leaving_mesh
+from workers.engine.models.devices.loading import leaving_mesh
 from workers.engine.models.own_code.in_use import using_code
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, TaskInterrupted

@@ -16,7 +16,6 @@ import numpy as np
 from workers.engine.arrays import Array, BlockwiseArray
 from workers.engine.data.store import map_npz, npz_digest, write_npz
 from workers.engine.errors import EngineError
-from workers.engine.models.shards import SpreadArray, is_spread
 
 
 class DiskFull(EngineError):
@@ -72,25 +71,15 @@ def _typed(stored: Mapping[str, Array], index: int, dtype: str) -> Array:
 def _named(arrays: Iterable[Any]) -> Iterator[tuple[str, Array | BlockwiseArray]]:
     """Yield the names and the arrays as they are stored."""
     for i, array in enumerate(arrays):
-        stored = SpreadArray(array) if is_spread(array) else array
         # NPZ supports only NumPy's own types. Registered ones, such as bfloat16, have `isbuiltin` 2 and are
         # stored as integers of the same width.
-        width = f"u{stored.dtype.itemsize}"
-        yield f"{i:05d}", stored.view(width) if stored.dtype.isbuiltin == 2 else stored
+        width = f"u{array.dtype.itemsize}"
+        yield f"{i:05d}", array.view(width) if array.dtype.isbuiltin == 2 else array
 
 
 def weights_digest(arrays: Iterable[Array]) -> str:
     """Return the SHA-256 of the file in which a checkpoint would store these weights."""
     return npz_digest(dict(_named(arrays)))
-
-
-def have_values(arrays: Iterable[Any], stored: Iterable[Array]) -> bool:
-    """Return whether arrays, some on several devices, have the values of stored ones, bit for bit."""
-    return all(
-        block.tobytes() == np.asarray(expected[place]).tobytes()
-        for array, expected in zip(arrays, stored, strict=True)
-        for place, block in (SpreadArray(array).placed_blocks() if is_spread(array) else [((), array)])
-    )
 
 
 def write_kept(file: Path, arrays: list[Any]) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from workers.engine.errors import EngineError, affects_process
 from workers.engine.models.code_models.code_build import CodeBuild, finished_model
 from workers.engine.models.code_models.saving import NotSaved, explained
+from workers.engine.models.devices.weights_files import saving_in_blocks
 from workers.engine.models.own_code.failures import trace_of
-from workers.engine.models.spread_files import saving_in_blocks
 from workers.engine.models.variables import are_spread
 from workers.engine.report import Report
 

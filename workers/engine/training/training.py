@@ -15,13 +15,13 @@ import numpy as np
 from workers.engine.arrays import Array
 from workers.engine.errors import BadCheckpoint, NanLoss
 from workers.engine.killpoint import kill_point
+from workers.engine.models.devices.shards import SpreadArray
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.precision import has_changing_metrics, scaling_metrics
-from workers.engine.models.variables import are_spread, values
+from workers.engine.models.variables import are_spread, have_values, values
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
 from workers.engine.training import checkpoint
-from workers.engine.training.array_groups import have_values
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.loops import FitLoop, Loop
 from workers.engine.training.plan import TrainingPlan, TrainingResult
@@ -290,7 +290,7 @@ class Training:
 
     def _digest_of_loaded(self, snapshot: Snapshot) -> str:
         current = self._current_weights()
-        if not are_spread(self._model.variables):
+        if not any(isinstance(array, SpreadArray) for array in current):
             return checkpoint.weights_digest(current)
         # Computing the digest would take another file of this size.
         if not have_values(current, snapshot.arrays[checkpoint.WEIGHTS]):

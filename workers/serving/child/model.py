@@ -14,7 +14,7 @@ from jax import numpy as jnp
 
 from jobs.spec.signature import Signature, TensorSpec
 from workers.engine.models import keras_private
-from workers.engine.models.device_memory import check_fits
+from workers.engine.models.devices.memory import check_fits
 from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
 from workers.model_process.dtypes import computed_dtype, served_dtype

@@ -37,23 +37,24 @@ class SpreadArray:
     """An array on several devices that is read in blocks. The device array must not be donated before.
 
     Attributes:
+        value: the device array.
         shape: its shape.
         dtype: the type of the blocks.
         nbytes: its size.
     """
 
     def __init__(self, value: Any, dtype: Any = None) -> None:
-        self._value = value
+        self.value = value
         self.shape: tuple[int, ...] = tuple(value.shape)
         self.dtype = np.dtype(value.dtype if dtype is None else dtype)
         self.nbytes = int(value.nbytes)
 
     def view(self, dtype: Any) -> Self:
-        """Return the array whose bytes are read as another type with the same size."""
-        return type(self)(self._value, dtype)
+        """See `BlockwiseArray.view`."""
+        return type(self)(self.value, dtype)
 
     def blocks(self) -> Iterator[Array]:
-        """Yield all values in C order, in contiguous blocks of at most `BLOCK_BYTES`."""
+        """See `BlockwiseArray.blocks`. Blocks have at most `BLOCK_BYTES`."""
         for _, block in self.placed_blocks():
             yield block
 
@@ -62,14 +63,14 @@ class SpreadArray:
         # Of the devices with the same part, one is the first.
         parts = [
             _Part(_bounded(shard.index, self.shape), shard.data)
-            for shard in self._value.addressable_shards
+            for shard in self.value.addressable_shards
             if shard.replica_id == 0
         ]
         for place in places(self.shape, self.dtype.itemsize):
             yield place, self._block(parts, place)
 
     def _block(self, parts: Sequence[_Part], place: Place) -> Array:
-        block = np.empty([side.stop - side.start for side in place], self._value.dtype)
+        block = np.empty([side.stop - side.start for side in place], self.value.dtype)
         for part in parts:
             shared = [
                 slice(max(ours.start, theirs.start), min(ours.stop, theirs.stop))
@@ -129,6 +130,11 @@ def _on_host(data: Any, place: Place) -> Array:
     if next(iter(data.devices())).platform == "cpu":
         # A view of the array's own memory.
         return np.asarray(data)[place]
-    # NumPy would keep a host copy of the whole `data` alive. Each length is compiled once, not each place.
-    lengths = [side.stop - side.start for side in place]
-    return np.asarray(jax.lax.dynamic_slice(data, [side.start for side in place], lengths))
+    # NumPy would keep a host copy of the whole `data` alive.
+    return np.asarray(cut_on_device(data, place))
+
+
+def cut_on_device(data: Any, place: Place) -> Any:
+    """Return a part of an array on one device. It is compiled once for each size, not for each place."""
+    sizes = [side.stop - side.start for side in place]
+    return jax.lax.dynamic_slice(data, [side.start for side in place], sizes)

@@ -15,8 +15,8 @@ import numpy as np
 
 from workers.engine.arrays import Array
 from workers.engine.models import host_values, keras_private
+from workers.engine.models.devices.shards import SpreadArray, is_spread
 from workers.engine.models.host_values import DRAWN_HERE
-from workers.engine.models.shards import SpreadArray, is_spread
 from workers.engine.models.variables import placed
 
 BFLOAT16 = "bfloat16"
