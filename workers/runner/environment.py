@@ -41,7 +41,7 @@ class Environment(NamedTuple):
         if mesh is None:
             return cls(task.threads)
         # JAX calls NVIDIA's platform "cuda".
-        platform = "cuda" if mesh.kind == "gpu" else mesh.kind
+        platform: str | None = "cuda" if mesh.kind == "gpu" else mesh.kind
         # XLA divides the CPU into as many devices as the mesh has.
         device_count = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
         facts = KINDS[task.kind]

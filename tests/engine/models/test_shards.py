@@ -129,7 +129,7 @@ def test_the_memory_of_a_gpu_counts_and_not_that_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu = SimpleNamespace(device_kind="A GPU", memory_stats=lambda: {"bytes_limit": 100})
-    monkeypatch.setattr(memory.jax, "devices", lambda: [gpu])
+    monkeypatch.setattr(jax, "devices", lambda: [gpu])
     with pytest.raises(BadModel, match="the A GPU that this process may use has"):
         memory.check_fits(saved(tmp_path))
 

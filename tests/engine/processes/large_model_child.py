@@ -59,8 +59,8 @@ MESHES: dict[str, Any] = {
         "layout": [{"match": "dense_./kernel", "axes": [None, "model"]}],
     },
 }  # fmt: skip
-SMALL = {"args": {"units": 16, "layers": 2, "dropout": 0.2}}
-LARGE = {"units": 1024, "layers": 3, "dropout": 0.0}
+SMALL: dict[str, Any] = {"args": {"units": 16, "layers": 2, "dropout": 0.2}}
+LARGE: dict[str, Any] = {"units": 1024, "layers": 3, "dropout": 0.0}
 MIB = 1 << 20
 
 

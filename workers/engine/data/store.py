@@ -27,7 +27,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array | BlockwiseArray]) -> str:
     return file_digest(path)
 
 
-def npz_digest(arrays: Mapping[str, Array]) -> str:
+def npz_digest(arrays: Mapping[str, Array | BlockwiseArray]) -> str:
     """Return the SHA-256 of the file that `write_npz` would write."""
     file = io.BytesIO()
     _write_archive(file, arrays)

@@ -48,7 +48,7 @@ class Widths:
         fitting = [path for path in self._exact if slot.startswith(f"{path.replace('/', '_')}_")]
         return self._exact[max(fitting, key=len)] if fitting else tuple(variable.shape)
 
-    def narrow(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
+    def narrow(self, variables: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
         """Cut variables' arrays to their requested shapes. On several devices no model is wider."""
         pairs = zip(variables, arrays, strict=True)
         return [
