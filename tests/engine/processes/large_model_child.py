@@ -61,7 +61,6 @@ MESHES: dict[str, Any] = {
 }  # fmt: skip
 SMALL: dict[str, Any] = {"args": {"units": 16, "layers": 2, "dropout": 0.2}}
 LARGE: dict[str, Any] = {"units": 1024, "layers": 3, "dropout": 0.0}
-MIB = 1 << 20
 
 
 class LiveBytes:
