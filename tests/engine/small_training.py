@@ -28,7 +28,8 @@ def blobs_file(folder: Path) -> DatasetFile:
 
 def train_on(
     file: DatasetFile, folder: Path, *, requests: Iterable[str | None] = (), resume: Any = None,
-    patience: int | None = None, pruning_check: Any = None, in_memory_bytes: int | None = None, **parts: Any
+    patience: int | None = None, pruning_check: Any = None, in_memory_bytes: int | None = None,
+    fence: int = 1, **parts: Any
 ) -> Trained:  # fmt: skip
     """Train on `file`; checkpoints go to `folder`."""
     from workers.engine.data.dataset import load_dataset
@@ -48,7 +49,7 @@ def train_on(
         model=prepared.model, batches=prepared.batches, loop=prepared.loop(epochs=spec.fit.epochs),
         validation=prepared.evaluation_set(dataset.parts.validation), epochs=spec.fit.epochs,
         best=BestTracker("val_loss", "min"), stop=stop,
-        checkpointer=Checkpointer(folder, report, fence=1, interval=1e9),
+        checkpointer=Checkpointer(folder, report, fence=fence, interval=1e9),
         report=report, on_progress=lambda done: report.progress(done), hook=prepared.hook(),
         pruning_check=pruning_check,
     )  # fmt: skip

@@ -4,9 +4,14 @@ import os
 from typing import Any
 from unittest.mock import patch
 
+from jobs.kinds.gate.payload import GateTask
+from jobs.kinds.quantize.payload import QuantizeTask
+from jobs.kinds.register.payload import RegisterTask
 from jobs.kinds.search.payload import SearchPayload
 from jobs.messages.task import DatasetFile
 from jobs.messages.training import TrainTask
+from jobs.spec.sections.after import Quantize
+from jobs.spec.sections.mesh import MeshSpec
 from tests.engine.helpers import spec_of
 from workers.runner.environment import Environment
 
@@ -42,3 +47,23 @@ def test_a_spec_without_these_fields_leaves_them_to_the_operator() -> None:
     applied_environment = applied(GPU)
     assert applied_environment["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
     assert "XLA_CLIENT_MEM_FRACTION" not in applied_environment
+
+
+def test_a_later_step_takes_the_devices_that_its_machine_has() -> None:
+    split = {**GPU, "shape": [2], "layout": [{"match": ".*/kernel", "axes": [None, "data"]}]}
+    spec = spec_of(mesh={**split, "memory_fraction": 0.4})
+    data = DatasetFile(path="", digest="", profile={})
+    quantize = QuantizeTask(folder="", spec=spec, quantize=Quantize(mode="int8"), dataset=data, model="")
+    gates = GateTask(folder="", challenger="", challenger_digest="", dataset=data, spec=spec)
+    for task in (quantize, gates):
+        environment = Environment.for_task(task)
+        assert (environment.platform, environment.memory_fraction) == (None, 0.4)
+
+
+def test_a_version_is_validated_on_the_simulated_devices_of_its_mesh() -> None:
+    mesh = MeshSpec(shape=(8,), axis_names=("data",), simulate=8)
+    task = RegisterTask(folder="", model="", digest="", mesh=mesh)
+    environment = Environment.for_task(task)
+    assert (environment.platform, environment.simulated_devices) == ("cpu", 8)
+    without_mesh = Environment.for_task(RegisterTask(folder="", model="", digest=""))
+    assert (without_mesh.platform, without_mesh.simulated_devices) == (None, 1)

@@ -7,8 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from jobs.kinds import TASK
+from jobs.kinds import KINDS, TASK
 from jobs.messages.task import Task
+from jobs.spec.sections.mesh import MeshSpec
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 MEMORY_FRACTION = "XLA_CLIENT_MEM_FRACTION"
@@ -36,13 +37,17 @@ class Environment(NamedTuple):
     @classmethod
     def for_task(cls, task: Task) -> Self:
         """Return the environment that `task` needs."""
-        mesh = getattr(getattr(task, "spec", None), "mesh", None)
+        mesh = mesh_of(task)
         if mesh is None:
             return cls(task.threads)
         # JAX calls NVIDIA's platform "cuda".
-        platform = "cuda" if mesh.kind == "gpu" else mesh.kind
+        platform: str | None = "cuda" if mesh.kind == "gpu" else mesh.kind
         # XLA divides the CPU into as many devices as the mesh has.
         device_count = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
+        facts = KINDS[task.kind]
+        # Later steps may run on a machine without the devices of the training.
+        if platform != "cpu" and not (facts.trains or facts.has_trials):
+            platform = None
         return cls(task.threads, platform, device_count, mesh.preallocate, mesh.memory_fraction)
 
     def apply(self) -> None:
@@ -84,6 +89,12 @@ class Environment(NamedTuple):
         # The number that the task needs replaces the operator's.
         other_flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(name)]
         return [*other_flags, f"{name}={self.simulated_devices}"]
+
+
+def mesh_of(task: Task) -> MeshSpec | None:
+    """Return the mesh on which a task trains or loads its model; None for one device."""
+    mesh: MeshSpec | None = getattr(getattr(task, "spec", task), "mesh", None)
+    return mesh
 
 
 def read_task(path: str) -> Task:

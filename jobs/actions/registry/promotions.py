@@ -134,7 +134,7 @@ def _queue_gates(promotion: PromotionRequest, *, by: User) -> Job:
         title=f"Gates of {promotion.version}",
         priority=90,
         created_by=by,
-        **submit.placement_like(version.source_job),
+        **submit.placement_like(version.source_job) | submit.devices_like(version.source_job),
     )
 
 

@@ -333,7 +333,7 @@ def queue_validation(
         title=f"Validate {version}",
         priority=80,
         created_by=by,
-        **submit.placement_like(version.source_job),
+        **submit.placement_like(version.source_job) | submit.devices_like(version.source_job),
     )
 
 

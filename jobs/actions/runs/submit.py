@@ -152,6 +152,14 @@ def placement_like(job: Job | None) -> dict[str, Any]:
     return {"pool": job.pool, "labels": job.labels} if job is not None and job.labels else {}
 
 
+def devices_like(job: Job | None) -> dict[str, Any]:
+    """Return the pool and slots for a job that loads the model of another one, if one GPU may not hold it."""
+    mesh = None if job is None or job.revision is None else job.revision.spec.mesh
+    if job is None or mesh is None or not mesh.needs_gpus_to_load():
+        return {}
+    return {"pool": job.pool, "slots": mesh.size()}
+
+
 def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots: int = 1) -> Job:
     """Create a step's job under a root, or return the existing one."""
     # A unique constraint on these three columns makes concurrent calls create one row.

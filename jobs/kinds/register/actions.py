@@ -26,7 +26,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         """Return the task: the version's file, and the data on which it was trained."""
         rows = ModelVersion.objects.select_related("source_job__revision", "code__project", "packages")
         version = rows.get(pk=_version_of(attempt.job))
-        _, dataset = origin_of(version)
+        spec, dataset = origin_of(version)
         # Also for a step of a job: the version names the code, whatever the job runs.
         payload = attempt.job.payload_as(RegisterPayload)
         row = None if payload.without_code else version.code
@@ -40,6 +40,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             dataset=dataset,
             class_labels=_reported_classes(version),
             sample=None if payload.sample is None else str(store().path(payload.sample)),
+            mesh=None if spec is None else spec.mesh,
         )
 
     def on_done(self, job: Job, result: RegisterResult) -> None:
@@ -79,6 +80,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
                 versions.validation_payload(version),
                 ordinal,
                 title=f"Register {version.model.name} v{version.number}",
+                slots=submit.devices_like(root).get("slots", 1),
             )
             for ordinal, version in enumerate(registration.register_outputs(root), start=1)
         ]

@@ -6,6 +6,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from jobs.kinds.base import Payload, Result
 from jobs.messages.task import DatasetFile, InputPath, OptionalInputPath, Task
+from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.signature import Signature
 
 
@@ -75,6 +76,7 @@ class RegisterTask(Task):
         description="those that its job reported, in the order of its outputs; None if they are unknown",
     )
     sample: OptionalInputPath = Field(default=None, description="rows of the person who uploaded the model")
+    mesh: MeshSpec | None = Field(default=None, description="with which it was trained")
 
     def reads_foreign_file(self) -> bool:
         """Return whether it reads an upload."""

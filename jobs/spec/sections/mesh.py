@@ -106,6 +106,10 @@ class MeshSpec(Frozen):
         """Count the devices."""
         return math.prod(self.shape)
 
+    def needs_gpus_to_load(self) -> bool:
+        """Return whether its GPUs hold parts of a model that one of them may be too small for."""
+        return self.kind == "gpu" and self.size() > 1 and bool(self.layout)
+
     def axis(self, name: str) -> int:
         """Return the size along the axis `name`."""
         return self.shape[self.axis_names.index(name)]

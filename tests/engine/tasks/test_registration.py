@@ -111,7 +111,8 @@ def test_a_hostile_file_is_rejected_before_keras_loads_it(
 def test_the_message_of_keras_is_shown_without_the_folder_of_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load(_: object, folder: str) -> None:
+    def load(_: object, folder: str, mesh: object) -> None:
+        assert mesh is None
         raise ValueError(f"cannot read {folder}/load-x1/model.keras: no config")
 
     monkeypatch.setattr(register, "load_model", load)

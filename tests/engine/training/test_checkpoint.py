@@ -12,7 +12,7 @@ import pytest
 
 from jobs.messages.task import CheckpointFolder
 from workers.engine.data.store import file_digest, write_npz
-from workers.engine.training import checkpoint
+from workers.engine.training import array_groups, checkpoint
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.shared_files import SharedFiles
 
@@ -110,7 +110,7 @@ def test_epochs_of_a_checkpoint_that_was_not_completed_are_not_in_the_next_one(
 
 def test_arrays_that_did_not_change_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     series, written = Series(tmp_path), Mock(wraps=write_npz)
-    monkeypatch.setattr(checkpoint, "write_npz", written)
+    monkeypatch.setattr(array_groups, "write_npz", written)
     for step in (1, 2, 3):
         if step == 3:
             series.best = [np.zeros(5)]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.helpers import RecordingReport
 from tests.engine.training.test_checkpoint import commit, names, snapshot
-from workers.engine.training import checkpoint
+from workers.engine.training import array_groups, checkpoint
 from workers.engine.training.checkpoint import DiskFull
 from workers.engine.training.checkpointing import MAX_UNRECORDED, Checkpointer
 
@@ -129,7 +129,7 @@ def test_a_full_disk_keeps_the_earlier_checkpoint_and_is_reported(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "write_npz", full)
+    monkeypatch.setattr(array_groups, "write_npz", full)
     with pytest.raises(DiskFull, match="no space left"):
         commit(tmp_path, 2)
     assert [f.name for f in tmp_path.iterdir()] == ["0000000001-1"]

@@ -86,6 +86,19 @@ def test_the_validation_and_the_gates_of_a_version_run_where_its_job_was_allowed
     assert (promotion.gate_job.pool, promotion.gate_job.labels) == ("berlin", H200)
 
 
+def test_a_version_whose_gpus_have_a_part_each_is_loaded_on_as_many_again(installation: Yard) -> None:
+    project, owner = installation.project, installation.owner
+    mesh = {"devices": "gpu", "shape": [4], "axis_names": ["data"]}
+    rules = [{"match": "dense_1/kernel", "axes": [None, "data"]}]
+    split, copied = factories.make_model(project=project, by=owner, versions=2).versions.order_by("number")
+    resources = {"pool": "berlin", "slots": 4}
+    split.source_job = installation.submit(resources=resources, mesh={**mesh, "layout": rules})
+    copied.source_job = installation.submit(resources=resources, mesh=mesh)
+    jobs = [registration.queue_validation(version, by=owner) for version in (split, copied)]
+    # One GPU has the whole model if there is no rule.
+    assert [(job.pool, job.slots) for job in jobs] == [("berlin", 4), ("default", 1)]
+
+
 def test_labels_of_a_waiting_job_can_be_changed_with_those_of_its_steps(installation: Yard) -> None:
     job = installation.submit(**asking(gpu="h200"))
     step = submit.create_step(job, QuantizePayload(source=job.pk), 1, title="int8")

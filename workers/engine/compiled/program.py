@@ -14,7 +14,7 @@ from workers.engine.compiled.aot import AheadOfTimeFunction
 from workers.engine.compiled.autotune import MAX_TIME_RATIO, estimate_step_mode, is_long_step, timing_clock
 from workers.engine.compiled.model_functions import ModelFunctions
 from workers.engine.compiled.placement import MeshPlacement, host_copy
-from workers.engine.compiled.state import Leaves, State, copied
+from workers.engine.compiled.state import Leaves, State, copied, shared
 from workers.engine.compiled.timing_comparison import TimingComparison, Variant
 from workers.engine.compiled.timing_results import STEP_MODE, StepMode, TimingResults
 from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters
@@ -135,7 +135,8 @@ class Program:
         """Copy the model's variables."""
         # A copy: training functions donate the state they are given, which makes its buffers unusable.
         trainable, other, optimizer, _ = self._leaves()
-        return copied(trainable), copied(other), copied(optimizer), self.initial_metrics()
+        copy = copied if self.placement is None else shared
+        return copy(trainable), copy(other), copy(optimizer), self.initial_metrics()
 
     def initial_metrics(self) -> Leaves:
         """Return the metrics' variables before an epoch's first batch."""
@@ -156,7 +157,7 @@ class Program:
             model.metrics_variables,
         )
         # On a mesh a variable may be larger than a device, and than the host would like to hold twice.
-        values = state if self.placement is None else copied(state)
+        values = state if self.placement is None else shared(state)
         for variables, leaves in zip(groups, values, strict=True):
             for variable, leaf in zip(variables, leaves, strict=True):
                 variable.assign(np.asarray(leaf) if self.placement is None else leaf)

@@ -7,6 +7,7 @@ The distributions are Keras' own. The numbers for a seed are others than on the 
 any process and on any device.
 """
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,11 +19,25 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 
 from workers.engine.arrays import Array
-from workers.engine.models.keras_private import random_initializers
+from workers.engine.models.keras_private import (
+    random_initializers,
+    replace_initialization,
+    set_initial_value,
+)
 
 Shape = tuple[int, ...]
 TRUNCATED_AT = 2.0
 """Standard deviations of Keras' truncated normal distribution."""
+DRAWN_HERE = (
+    keras.initializers.Zeros,
+    keras.initializers.Ones,
+    keras.initializers.Orthogonal,
+    keras.initializers.RandomNormal,
+    keras.initializers.RandomUniform,
+    keras.initializers.TruncatedNormal,
+    keras.initializers.VarianceScaling,
+)
+"""Initializers whose values are made here; without an integer as seed, they are made on the device."""
 _on_device: Any = random_initializers.random
 
 
@@ -36,7 +51,8 @@ def install() -> None:
     )
     keras.initializers.Orthogonal.__call__ = _orthogonal(keras.initializers.Orthogonal.__call__)
     for kind, value in ((keras.initializers.Zeros, 0), (keras.initializers.Ones, 1)):
-        kind.__call__ = _constant(kind.__call__, value)
+        kind.__call__ = _constant(value)
+    replace_initialization(_initialize)
 
 
 def _uniform(shape: Any, minval: float, maxval: float, dtype: Any, seed: Any) -> Any:
@@ -80,12 +96,13 @@ def _orthogonal(on_device: Any) -> Any:
     return make
 
 
-def _constant(on_device: Any, value: float) -> Any:
+def _constant(value: float) -> Any:
     def make(self: Any, shape: Any, dtype: Any = None) -> Any:
-        # On a mesh each device makes its own part.
-        if keras.distribution.distribution() is not None:
-            return on_device(self, shape, dtype)
-        return jax.device_put(np.full(tuple(shape), value, keras.backend.standardize_dtype(dtype)))
+        del self
+        standard = keras.backend.standardize_dtype(dtype)
+        # Zeros take no memory until they are read.
+        filled = np.zeros(tuple(shape), standard) if not value else np.full(tuple(shape), value, standard)
+        return _on_devices(filled)
 
     return make
 
@@ -96,4 +113,21 @@ def _generator(seed: int) -> np.random.Generator:
 
 
 def _put(values: Array, dtype: Any) -> Any:
-    return jax.device_put(values.astype(keras.backend.standardize_dtype(dtype)))
+    return _on_devices(values.astype(keras.backend.standardize_dtype(dtype)))
+
+
+def _on_devices(values: Array) -> Any:
+    """Return values on the device; on a mesh as they are, since each device gets only its part of them."""
+    return values if keras.distribution.distribution() is not None else jax.device_put(values)
+
+
+def _initialize(variable: Any, initializer: Any, draw: Callable[[Any, Any], None]) -> None:
+    """Give a variable its first value. On a mesh its devices get their parts of the host's values.
+
+    Keras would put them whole on the first device, or make them whole in a program of each device.
+    """
+    is_drawn_here = isinstance(initializer, DRAWN_HERE) or getattr(initializer, "is_drawn_on_host", False)
+    if keras.distribution.distribution() is None or not is_drawn_here:
+        draw(variable, initializer)
+        return
+    set_initial_value(variable, initializer(variable.shape, dtype=variable.dtype))

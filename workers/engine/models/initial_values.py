@@ -16,6 +16,7 @@ import numpy as np
 from workers.engine.arrays import Array
 from workers.engine.models import host_values
 from workers.engine.models.keras_origin import is_keras_module
+from workers.engine.models.variables import placed
 from workers.engine.models.width_padding import Widths, padded
 
 Shape = tuple[int, ...]
@@ -91,7 +92,7 @@ class InitialValues:
             # Drawn also while a build without values is traced.
             with jax.ensure_compile_time_eval():
                 start = np.asarray(draw(_seed(seed, name), widths.shape_of(variable)))
-            variable.assign(padded(start, variable.shape))
+            variable.assign(placed(variable, padded(start, variable.shape)))
 
 
 class _Draw:
@@ -111,12 +112,17 @@ class _Draw:
 class _DeferredInitializer:
     """An initializer that draws from a source; Keras calls it."""
 
+    is_drawn_on_host = True
+
     def __init__(self, source: Source, seed: int) -> None:
         self._source = source
         self._seed = seed
 
     def __call__(self, shape: Shape, dtype: Any = None) -> Any:
-        return keras.ops.convert_to_tensor(self._source.draw(self._seed, shape), dtype=dtype)
+        drawn = self._source.draw(self._seed, shape)
+        if isinstance(drawn, np.ndarray) and keras.distribution.distribution() is not None:
+            return drawn.astype(keras.backend.standardize_dtype(dtype))
+        return keras.ops.convert_to_tensor(drawn, dtype=dtype)
 
 
 def _names(layer: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from keras.src.backend.common import global_state
 from keras.src.backend.jax import trainer as jax_trainer
 from keras.src.initializers import random_initializers
 from keras.src.models.functional import Functional
-from keras.src.saving import object_registration
+from keras.src.saving import object_registration, saving_lib
 from keras.src.utils.naming import to_snake_case
 
 __all__ = [
@@ -177,3 +177,47 @@ def initialized_by(initialize: Callable[[Any, Any, Callable[[Any, Any], None]], 
         yield
     finally:
         keras.Variable._initialize_with_initializer = draw
+
+
+def replace_initialization(initialize: Callable[[Any, Any, Callable[[Any, Any], None]], None]) -> None:
+    """Initialize variables with a function from now on; see `initialized_by`."""
+    draw = keras.Variable._initialize_with_initializer
+    keras.Variable._initialize_with_initializer = lambda variable, initializer: initialize(
+        variable, initializer, draw
+    )
+
+
+class WeightsFile(saving_lib.H5IOStore):  # type: ignore[misc,unused-ignore]
+    """Keras' HDF5 file with weights. A subclass decides how a value is written and read."""
+
+    def create(self, key: str, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return a new HDF5 data set in the group of the layer that is being saved."""
+        if not self._h5_entry_initialized:
+            self._create_h5_group(self._h5_entry_path)
+        return self._h5_entry_group.create_dataset(key, shape=shape, dtype=dtype)
+
+    def stored(self, key: str) -> Any:
+        """Return an HDF5 data set of the layer that is being loaded, after Keras' checks of its size."""
+        return saving_lib.safe_get_h5_dataset(self._h5_entry_group, key)
+
+
+@contextmanager
+def weights_in(kind: type[WeightsFile]) -> Iterator[None]:
+    """Have Keras save and load weights with a subclass, in files on the disk, never in memory."""
+    before = saving_lib.H5IOStore, saving_lib.is_memory_sufficient
+    saving_lib.H5IOStore, saving_lib.is_memory_sufficient = kind, lambda _: False
+    try:
+        yield
+    finally:
+        saving_lib.H5IOStore, saving_lib.is_memory_sufficient = before
+
+
+@contextmanager
+def assigned_by(value_for: Callable[[Any, Any], Any]) -> Iterator[None]:
+    """Have a function replace each value that is assigned to a variable; it gets both."""
+    assign = keras.Variable.assign
+    keras.Variable.assign = lambda variable, value: assign(variable, value_for(variable, value))
+    try:
+        yield
+    finally:
+        keras.Variable.assign = assign

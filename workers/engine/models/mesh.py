@@ -108,7 +108,7 @@ def use_mesh(
 
     Args:
         mesh: devices, axes and layout rules; None for a single device.
-        variables: the model's variables, to check the layout rules; None if they are not known yet.
+        variables: the model's variables, to check the layout rules; None to check none.
         batch_size: rows in a batch.
         allows_unmatched: whether a rule may match nothing, since it may match in another model of a search.
 

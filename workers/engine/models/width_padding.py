@@ -18,6 +18,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import parameters, variables
 from workers.engine.arrays import Array
+from workers.engine.models.devices.shards import SpreadArray
 
 MAX_WIDTH_RATIO = 4
 """Maximum ratio of the built width to the requested one."""
@@ -47,10 +48,13 @@ class Widths:
         fitting = [path for path in self._exact if slot.startswith(f"{path.replace('/', '_')}_")]
         return self._exact[max(fitting, key=len)] if fitting else tuple(variable.shape)
 
-    def narrow(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
-        """Cut variables' arrays to their requested shapes."""
+    def narrow(self, variables: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+        """Cut variables' arrays to their requested shapes. On several devices no model is wider."""
         pairs = zip(variables, arrays, strict=True)
-        return [array[_corner(self.shape_of(v))].copy() for v, array in pairs]
+        return [
+            array if isinstance(array, SpreadArray) else array[_corner(self.shape_of(v))].copy()
+            for v, array in pairs
+        ]
 
     def widen(self, variables: Sequence[Any], arrays: Sequence[Array]) -> list[Array]:
         """Insert narrow arrays into copied variable values; the other values are unchanged."""

@@ -45,7 +45,9 @@ class ExportedModel:
 
 
 def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
-    """Save the model without optimizer and mesh, load the file, compare predictions and report the artifact.
+    """Save the model without optimizer, load the file, compare predictions and report the artifact.
+
+    On a mesh the model is loaded on it again.
 
     Args:
         prepared: the trained model.
@@ -59,7 +61,6 @@ def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
     # The batch size of the test rows, for which the loaded model is compiled in any case.
     batch_size = predict_batch_size(prepared.spec, len(prepared.dataset.parts.test))
     sample = prepared.dataset.x[:batch_size]
-    # On the mesh of the trained model, which the next call replaces by a single device.
     expected = prepared.predict(sample, batch_size)
     spec, profile = prepared.spec, prepared.dataset.profile
     path = Path(report.folder) / STORED.file_name()

@@ -177,7 +177,8 @@ def _version(
     """
     client = clients.get(name)
     if client is None:
-        return LoadedModel(path, Path(task.folder))
+        # A champion may have had another mesh, but neither may fit on one device.
+        return LoadedModel(path, Path(task.folder), None if task.spec is None else task.spec.mesh)
     if isinstance(client, BadModel):
         raise client
     return SandboxedModel(client, path, registered)

@@ -11,6 +11,7 @@ import numpy as np
 
 from jobs.messages.task import ModelWithCode
 from jobs.spec.data.features import Features
+from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.signature import InputColumn, Signature
 from workers.engine.arrays import Array
 from workers.engine.data.rows import Rows
@@ -62,12 +63,15 @@ class JudgedModel(Batched):
 class LoadedModel(JudgedModel):
     """A version that this process executes.
 
+    Args:
+        path, folder, mesh: see `load_model`.
+
     Raises:
         BadModel: its file cannot be loaded.
     """
 
-    def __init__(self, path: Path, folder: Path) -> None:
-        self._model = load_checked(path, folder)
+    def __init__(self, path: Path, folder: Path, mesh: MeshSpec | None = None) -> None:
+        self._model = load_checked(path, folder, mesh)
         self.features = features_for(signature_of(self._model), path)
         self.signature = signature_of(self._model, self.features)
         self._predictor: Predictor | None = None

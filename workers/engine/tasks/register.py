@@ -14,6 +14,7 @@ import numpy as np
 
 from jobs.kinds.register.payload import RegisterTask
 from jobs.spec.data.features import Features
+from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.signature import Signature
 from workers.engine.arrays import Array
 from workers.engine.data.store import file_digest
@@ -87,7 +88,7 @@ def needed_code(task: RegisterTask, report: Report) -> Path | None:
         return None
     try:
         check_budget(path, scan(path, names_in_compile_config=False))
-        load_checked(path, Path(task.folder))
+        load_checked(path, Path(task.folder), task.mesh)
     except BadModel as reason:
         scan_archive(path)
         report.log(f"The file needs its code: {reason}")
@@ -104,7 +105,7 @@ def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
     """Load a file's model, predict sample rows, and return the facts about it."""
     path = Path(task.model)
     steps.begin("loading the model with its code" if is_active() else "loading the model in safe mode")
-    model = load_checked(path, Path(task.folder))
+    model = load_checked(path, Path(task.folder), task.mesh)
     features = features_for(signature_of(model), path)
     signature = signature_of(model, features)
     _check_inputs(signature)
@@ -177,14 +178,17 @@ def check_digest(path: Path, digest: str) -> None:
         raise BadModel(f"the file's sha256 is {actual}, but {digest} was registered")
 
 
-def load_checked(path: Path, folder: Path) -> Any:
+def load_checked(path: Path, folder: Path, mesh: MeshSpec | None = None) -> Any:
     """Load a model: in safe mode, or inside `loading_with` with its code's objects.
 
+    Args:
+        path, folder, mesh: see `load_model`.
+
     Raises:
-        BadModel: Keras rejects the file, or it is not a functional model.
+        BadModel: Keras rejects the file, it is not a functional model, or there is not enough memory for it.
     """
     try:
-        model = load_model(path, folder)
+        model = load_model(path, folder, mesh)
     except RecursionError as error:
         raise BadModel(TOO_DEEP) from error
     # Keras raises any of these for a file that is damaged or that safe mode refuses.
@@ -194,6 +198,8 @@ def load_checked(path: Path, folder: Path) -> Any:
         # Keras names the link in a temporary folder through which it reads the file.
         reason = re.sub(rf"{re.escape(str(folder))}/[^\s'\":,;]*", "the file", plain_message(error))
         raise BadModel(f"Keras cannot load it: {reason}") from error
+    except BadModel:
+        raise
     except (Exception, SystemExit) as error:
         if not is_active():
             raise

@@ -19,6 +19,7 @@ from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.rows import selected
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.models import base_models
+from workers.engine.models.devices.loading import leaving_mesh
 from workers.engine.models.own_code.in_use import using_code
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
@@ -52,7 +53,7 @@ def run(task: TrainTask, report: Report) -> dict[str, Any]:
         BadData, BadLayout, BadSpec: see `prepare.prepare`.
         NanLoss, TaskInterrupted: see `training.Training.run`.
     """
-    with using_code(task.code, Path(task.folder)):
+    with using_code(task.code, Path(task.folder)), leaving_mesh():
         return _TrainRun(task, report).run()
 
 
@@ -85,7 +86,8 @@ class _TrainRun:
         if newest is None:
             report_restart(self._report, self._task.earlier, self._task.resume)
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.
-        snapshot = None if newest is None else checkpoint.read(Path(newest.folder))
+        mapped = spec.mesh is not None
+        snapshot = None if newest is None else checkpoint.read(Path(newest.folder), mapped=mapped)
         if snapshot is not None and snapshot.state["extra"]["phase"] == RETRAIN_PHASE:
             first = FirstPhase.from_snapshot(snapshot)
             validation = snapshot.arrays["validation"]

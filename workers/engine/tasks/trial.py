@@ -16,6 +16,7 @@ from jobs.messages.training import TrialPlan, TrialTask
 from jobs.spec.sections.evaluation import Turn
 from workers.engine.data.dataset import Dataset
 from workers.engine.models import base_models
+from workers.engine.models.devices.loading import leaving_mesh
 from workers.engine.models.own_code.in_use import using_code
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, TaskInterrupted
@@ -54,7 +55,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
     with announced_to(report.phase):
         dataset = MODEL_CACHE.load(required(task.dataset), task.spec, task.in_memory_bytes)
     shared = _Shared(task, dataset, pruning.RivalCurves(task.curves, report.curves), set())
-    with using_code(task.code, Path(task.folder)):
+    with using_code(task.code, Path(task.folder)), leaving_mesh():
         results = [_run_trial(shared, trial, report.for_trial(trial.number)) for trial in task.trials]
     return {"trials": [result for result in results if result is not None]}
 

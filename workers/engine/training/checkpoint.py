@@ -10,9 +10,11 @@ Files that the checkpoint before has already are linked, and the epoch history i
 `shared_files`. A reader uses a folder only if every file matches the manifest. Keras' `BackupAndRestore` and
 Orbax are not used: they lose seed generators' state, or leave incomplete files when the process is
 killed.
+
+Arrays on several devices are written in blocks, and read from mapped files. The format is the same, with
+whole arrays: a training may be resumed on any number of devices.
 """
 
-import errno
 import hashlib
 import json
 import os
@@ -22,29 +24,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# Registers bfloat16 and the float8 types, so that NumPy knows them by name.
-import ml_dtypes  # noqa: F401
-import numpy as np
-
 from jobs.messages.task import CheckpointFolder
 from workers.engine.arrays import Array
-from workers.engine.data.store import file_digest, npz_digest, write_npz
-from workers.engine.errors import EngineError
+from workers.engine.data.store import file_digest
 from workers.engine.killpoint import kill_point
+from workers.engine.training.array_groups import DiskFull, disk_full, read_group, weights_digest, write_group
 from workers.engine.training.shared_files import HISTORY, FilePart, SharedFiles, part_digest, read_history
+
+__all__ = ["DiskFull", "weights_digest"]
 
 MANIFEST = "manifest.json"
 STATE = "state.json"
 WEIGHTS = "model"
 """The group of arrays that holds the weights."""
+BEST = "best"
+"""The group with the best epoch's weights."""
+OPTIMIZER = "optimizer"
+"""The group with the optimizer's variables."""
+MODEL_GROUPS = frozenset({WEIGHTS, BEST, OPTIMIZER})
+"""The groups that are as large as the model."""
 KEEP = 2
 """Number of recorded checkpoints kept on disk: the newest, and one more in case it is damaged."""
-
-
-class DiskFull(EngineError):
-    """No space is left for a checkpoint; earlier ones are kept."""
-
-    code = "disk_full"
 
 
 @dataclass
@@ -52,7 +52,8 @@ class Snapshot:
     """A checkpoint's contents.
 
     Attributes:
-        arrays: array groups by name (`model`, `optimizer`, `best`, …).
+        arrays: array groups by name (`model`, `optimizer`, `best`, …). Those to write may be on several
+            devices.
         state: JSON values.
         history: each epoch's metrics.
         lasting: groups, by name, whose list is replaced whenever its contents change. Such a group is written
@@ -120,8 +121,8 @@ def write(
     except OSError as error:
         # On a full disk the incomplete folder must not take the space that a later checkpoint needs.
         shutil.rmtree(temporary, ignore_errors=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(f"no space left for a checkpoint in {parent}; earlier ones are kept") from error
+        if (full := disk_full(error, parent)) is not None:
+            raise full from error
         raise
     shared.commit(final, {name: snapshot.arrays[name] for name in snapshot.lasting})
     return _committed(final)
@@ -138,7 +139,8 @@ def _write_files(folder: Path, snapshot: Snapshot, shared: SharedFiles) -> FileP
     for group, arrays in snapshot.arrays.items():
         dtypes[group] = [str(array.dtype) for array in arrays]
         if not shared.link_group(folder, group, arrays):
-            _write_group(folder / f"{group}.npz", arrays)
+            write_group(folder / f"{group}.npz", arrays)
+        _sync(folder / f"{group}.npz")
         kill_point("checkpoint.arrays")
     history = shared.write_history(folder, snapshot.history)
     kill_point("checkpoint.history")
@@ -146,26 +148,6 @@ def _write_files(folder: Path, snapshot: Snapshot, shared: SharedFiles) -> FileP
     _sync(folder / STATE)
     kill_point("checkpoint.state")
     return history
-
-
-def _write_group(path: Path, arrays: list[Array]) -> None:
-    write_npz(path, _named(arrays))
-    _sync(path)
-
-
-def _named(arrays: Iterable[Array]) -> dict[str, Array]:
-    """Return the arrays under the names and in the types in which they are stored."""
-    # NPZ supports only NumPy's own types. Registered ones, such as bfloat16, have `isbuiltin` 2 and are
-    # stored as integers of the same width.
-    return {
-        f"{i:05d}": array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin == 2 else array
-        for i, array in enumerate(arrays)
-    }
-
-
-def weights_digest(arrays: Iterable[Array]) -> str:
-    """Return the SHA-256 of the file in which a checkpoint would store these weights."""
-    return npz_digest(_named(arrays))
 
 
 def _write_manifest(folder: Path, history: FilePart, *, step: int, fence: int) -> None:
@@ -230,13 +212,19 @@ def list_committed(parent: Path) -> list[Path]:
     return sorted((f for f in parent.iterdir() if f.is_dir() and f.name[:1].isdigit()), reverse=True)
 
 
-def read(folder: Path) -> Snapshot:
-    """Read a checkpoint. Call `is_intact` before."""
+def read(folder: Path, *, mapped: bool = False) -> Snapshot:
+    """Read a checkpoint. Call `is_intact` before.
+
+    Args:
+        folder: its folder.
+        mapped: whether the model's arrays are views of the files. A model on several devices may be larger
+            than this machine's memory.
+    """
     body = json.loads((folder / STATE).read_text())
-    arrays: dict[str, list[Array]] = {}
-    for group, dtypes in body["dtypes"].items():
-        with np.load(folder / f"{group}.npz", allow_pickle=False) as stored:
-            arrays[group] = [stored[f"{i:05d}"].view(np.dtype(dtype)) for i, dtype in enumerate(dtypes)]
+    arrays = {
+        group: read_group(folder / f"{group}.npz", dtypes, mapped=mapped and group in MODEL_GROUPS)
+        for group, dtypes in body["dtypes"].items()
+    }
     manifest = json.loads((folder / MANIFEST).read_text())
     part = manifest.get("history")
     state = body["state"]

@@ -1,11 +1,15 @@
 """Decides when a training writes checkpoints, writes them and deletes old ones."""
 
 import os
+import shutil
 import time
 from pathlib import Path
+from typing import Any
 
+from workers.engine.arrays import Array
 from workers.engine.report import Report
 from workers.engine.training import checkpoint
+from workers.engine.training.array_groups import read_group, write_kept
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.shared_files import SharedFiles
 
@@ -53,6 +57,8 @@ class Checkpointer:
         self._recorded: str | None = None
         self._unrecorded: list[str] = []
         self._shared = SharedFiles()
+        # Later attempts delete it, as they do incomplete checkpoints.
+        self._kept = parent / f".tmp-{fence}-kept"
 
     def multiply_interval(self, factor: int) -> None:
         """Multiply the interval between checkpoints by `factor`."""
@@ -90,6 +96,22 @@ class Checkpointer:
         self._update_recorded()
         checkpoint.delete_old(self._parent, self._fence, self._recorded)
         self._last = time.monotonic()
+
+    def keep(self, group: str, arrays: list[Any]) -> list[Array]:
+        """Write arrays on several devices to a file until `discard`, and return views of it.
+
+        The next checkpoints link the file. A killed attempt's is deleted by the attempt that follows.
+
+        Raises:
+            DiskFull: no space is left; the file from an earlier call is unchanged.
+        """
+        file = self._kept / f"{group}.npz"
+        write_kept(file, arrays)
+        return read_group(file, [str(array.dtype) for array in arrays], mapped=True)
+
+    def discard(self) -> None:
+        """Delete the files from `keep`. Views of them, and checkpoints that link them, are still there."""
+        shutil.rmtree(self._kept, ignore_errors=True)
 
     def _update_recorded(self) -> None:
         """Read which of this training's checkpoints the database has recorded."""

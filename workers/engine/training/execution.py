@@ -224,7 +224,8 @@ class Execution:
             name = f"Execution {self.plan.execution} of trial {self.context.trial.number}"
             report_restart(self.context.report, self.plan.earlier, self.plan.checkpoints, name=name)
             return None
-        snapshot = checkpoint.read(Path(newest.folder))
+        mapped = self.context.trial.spec.mesh is not None
+        snapshot = checkpoint.read(Path(newest.folder), mapped=mapped)
         self.context.report.log(
             f"execution {self.plan.execution} resumes after epoch {snapshot.state['epoch']}"
         )

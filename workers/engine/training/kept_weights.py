@@ -1,7 +1,7 @@
 """Keeps the weights of a trained model whose file cannot be written or loaded: no training is lost."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,9 @@ import numpy as np
 from workers.engine.errors import EngineError, affects_process
 from workers.engine.models.code_models.code_build import CodeBuild, finished_model
 from workers.engine.models.code_models.saving import NotSaved, explained
+from workers.engine.models.devices.weights_files import saving_in_blocks
 from workers.engine.models.own_code.failures import trace_of
+from workers.engine.models.variables import are_spread
 from workers.engine.report import Report
 
 SUFFIX = ".weights.h5"
@@ -52,7 +54,8 @@ def _write(model: Any, report: Report, name: str) -> str:
         f"model.load_weights({name + SUFFIX!r})"
     )
     try:
-        model.save_weights(file)
+        with saving_in_blocks() if are_spread(model.variables) else nullcontext():
+            model.save_weights(file)
     # A layer of a user may store its weights by a method of its own.
     except Exception as error:
         if affects_process(error):

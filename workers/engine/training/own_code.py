@@ -34,13 +34,12 @@ from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.mesh import current as current_mesh
 from workers.engine.models.mesh import restore as restore_mesh
-from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
 from workers.engine.models.precision import check_computable, own_types
 from workers.engine.models.scaling import measure_scaling
-from workers.engine.models.variables import assign, values
+from workers.engine.models.variables import assign, held
 from workers.engine.report import Report
 from workers.engine.training import kept_weights
 from workers.engine.training.code_evaluation import CodeEvaluationSet, CodeLoop, metric_names
@@ -129,8 +128,7 @@ class PreparedCode(Prepared):
     def model_to_save(self, name: str) -> Any:
         """See `Prepared.model_to_save`."""
         # The trained model has an optimizer, which its file shall not have, and programs that refer to it.
-        arrays = values(self.model.variables)
-        use_mesh(None, [], 1)
+        arrays = held(self.model.variables)
         keras.utils.set_random_seed(self.seed)
         fresh = _built(self.spec, self.dataset)
         assign(fresh.model.variables, arrays)
@@ -274,7 +272,7 @@ def _assigned(cached: Any, fresh: Any) -> bool:
     if any(old != new for old, new in shapes):
         return False
     for old, new in groups:
-        assign(old, values(new))
+        assign(old, held(new))
     # Plain attributes that are arguments of the program; the learning rate is a variable.
     optimizers = unwrap_optimizer(cached.optimizer), unwrap_optimizer(fresh.optimizer)
     for name in TRACED_OPTIMIZER_ARGUMENTS:

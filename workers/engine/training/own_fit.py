@@ -24,10 +24,10 @@ from workers.engine.models.code_models.code_build import CodeBuild, finished_row
 from workers.engine.models.mesh import current as current_mesh
 from workers.engine.models.own_code.failures import calling
 from workers.engine.models.own_code.in_use import passes_batch_size
-from workers.engine.models.variables import values
+from workers.engine.models.variables import are_spread, held
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
-from workers.engine.training.checkpoint import Snapshot
+from workers.engine.training.checkpoint import BEST, Snapshot
 from workers.engine.training.declarations import report_declared
 from workers.engine.training.fit_arguments import accepted
 from workers.engine.training.fit_results import (
@@ -252,7 +252,7 @@ class OwnFitTraining(Training):
         ):
             state.improvements.append((state.epoch, metrics[objective]))
             self._loop.sync()
-            state.best_weights = values(plan.model.variables)
+            state.best_weights = self._kept_weights()
         if plan.stop is not None and plan.stop.metric in metrics:
             plan.stop.update(state.epoch, metrics[plan.stop.metric])
         speed = {} if self._speed is None else self._speed.end()
@@ -314,12 +314,17 @@ class OwnFitTraining(Training):
         return {self._plan.label + name: value for name, value in metrics.items()}
 
     def _take_snapshot(self) -> Snapshot:
-        arrays = {"weights": values(self._model.variables), "optimizer": self._optimizer_values()}
+        arrays = {"weights": held(self._model.variables), "optimizer": self._optimizer_values()}
         return snapshot_of(self._plan, self._state, self._loop.step_mode, arrays)
+
+    def _kept_weights(self) -> list[Array]:
+        variables = self._plan.model.variables
+        current = held(variables)
+        return self._plan.checkpointer.keep(BEST, current) if are_spread(variables) else current
 
     def _optimizer_values(self) -> list[Array]:
         optimizer = getattr(self._model, "optimizer", None)
-        return [] if optimizer is None else values(optimizer.variables)
+        return [] if optimizer is None else held(optimizer.variables)
 
     def _restore_best(self) -> None:
         # The objective that was returned is that of the last weights.

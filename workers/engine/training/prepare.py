@@ -24,10 +24,9 @@ from workers.engine.models.augment import saved_variables
 from workers.engine.models.build import build, build_restartable, compile_model
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import loss_name, metric_names
-from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built
 from workers.engine.models.scaling import Scaling, measure_scaling
-from workers.engine.models.variables import assign, values
+from workers.engine.models.variables import assign, held
 from workers.engine.models.width_padding import Widths
 from workers.engine.report import Report
 from workers.engine.training.hooks import EpochHook, hook_for
@@ -119,10 +118,9 @@ class Prepared:
         report_shardings(plan.report, self.model, mesh, plan.batches.size, is_trial=is_trial)
 
     def model_to_save(self, name: str) -> Any:
-        """Return a model `m_<name>` with the trained weights, without optimizer, mesh and augmentation."""
-        # Read the weights before their mesh is replaced by a single device, for which the new model is built.
-        weights = values(saved_variables(self.model))
-        use_mesh(None, [], 1)
+        """Return a model `m_<name>` with the trained weights, without optimizer and augmentation."""
+        weights = held(saved_variables(self.model))
+        # On the same mesh: one device may not hold it. The two models then share the arrays of their weights.
         # It is not compiled: a compiled one would store its optimizer and a custom loss in the file.
         model = build(self.spec, self.dataset.profile, self.scaling, name=name, seed=self.spec.fit.seed)
         assign(model.variables, weights)

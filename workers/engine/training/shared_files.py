@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workers.engine.arrays import Array
+from workers.engine.training.array_groups import MappedArrays
 
 HISTORY = "history.jsonl"
 """One JSON object a line: the metrics of an epoch."""
@@ -60,7 +61,7 @@ class SharedFiles:
         self._next = _Written(Path())
 
     def link_group(self, folder: Path, group: str, arrays: list[Array]) -> bool:
-        """Link a group's file if the newest checkpoint has the same list.
+        """Link a group's file if the newest checkpoint or another file has the same list.
 
         Args:
             folder: the new checkpoint's folder.
@@ -70,12 +71,11 @@ class SharedFiles:
         Returns:
             Whether it was linked. If not, it must be written.
         """
-        newest = self._committed
-        return (
-            newest is not None
-            and newest.groups.get(group) is arrays
-            and _linked(newest.folder / f"{group}.npz", folder / f"{group}.npz")
-        )
+        newest, place = self._committed, folder / f"{group}.npz"
+        files = [arrays.file] if isinstance(arrays, MappedArrays) else []
+        if newest is not None and newest.groups.get(group) is arrays:
+            files.insert(0, newest.folder / f"{group}.npz")
+        return any(_linked(file, place) for file in files)
 
     def write_history(self, folder: Path, history: Sequence[Mapping[str, float]]) -> FilePart:
         """Write the history into a new checkpoint's folder, and sync it; only new epochs if possible.

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from workers.engine.arrays import Array
-from workers.engine.errors import NanLoss
+from workers.engine.errors import BadCheckpoint, NanLoss
 from workers.engine.killpoint import kill_point
+from workers.engine.models.devices.shards import SpreadArray
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.precision import has_changing_metrics, instability_of_scale, scaling_metrics
-from workers.engine.models.variables import values
+from workers.engine.models.variables import are_spread, have_values, values
 from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
 from workers.engine.training import checkpoint
@@ -147,6 +148,7 @@ class Training:
         """Restore the best epoch's weights and return the result."""
         self._loop.close()
         self._restore_best()
+        self._plan.checkpointer.discard()
         return self._result()
 
     def _restore_best(self) -> None:
@@ -235,6 +237,9 @@ class Training:
         plan.on_progress(epoch)
 
     def _copy_weights(self) -> list[Array]:
+        if are_spread(self._model.variables):
+            # Devices and host may lack the memory for another model, and the next checkpoint needs the file.
+            return self._plan.checkpointer.keep(checkpoint.BEST, self._current_weights())
         return self._plan.widths.narrow(self._model.variables, self._loop.weights())
 
     def after_batch(self, batch: int) -> None:
@@ -261,6 +266,7 @@ class Training:
             self.save()
         # A training that has ended returns its result instead: no work is left to interrupt.
         if request in ("pause", "stop") and not final:
+            self._plan.checkpointer.discard()
             raise TaskInterrupted(request)
 
     def save(self) -> None:
@@ -287,11 +293,22 @@ class Training:
         self._plan.report.resumed(
             epoch=self._state.epoch,
             saved=snapshot.weights,
-            loaded=checkpoint.weights_digest(self._current_weights()),
+            loaded=self._digest_of_loaded(snapshot),
             execution=self._plan.execution,
         )
 
-    def _current_weights(self) -> list[Array]:
+    def _digest_of_loaded(self, snapshot: Snapshot) -> str:
+        current = self._current_weights()
+        if not any(isinstance(array, SpreadArray) for array in current):
+            return checkpoint.weights_digest(current)
+        # Computing the digest would take another file of this size.
+        if not have_values(current, snapshot.arrays[checkpoint.WEIGHTS]):
+            raise BadCheckpoint(
+                "the devices hold other weights than the checkpoint from which they were read"
+            )
+        return snapshot.weights
+
+    def _current_weights(self) -> list[Any]:
         """Return the weights as a checkpoint has them."""
         self._loop.sync()
         return narrow_values(self._plan, self._model.variables)

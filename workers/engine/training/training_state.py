@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.spec.sections.pruning import Verdict
 from workers.engine.arrays import Array
-from workers.engine.models.variables import assign, values
+from workers.engine.models.variables import assign, held
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.early_stopping import BestTracker
@@ -29,7 +29,8 @@ class TrainingState:
         batch: batches completed in the epoch after them.
         history: each epoch's metrics.
         improvements: (epoch, value) for each epoch that improved the tracked metric.
-        best_weights: the best epoch's weights, without padding; empty before it or without a tracker.
+        best_weights: the best epoch's weights, without padding; empty before it or without a tracker. For a
+            model on several devices they are views of a file.
         epoch_metrics: the metrics' variables after `batch` batches in an epoch; empty between epochs.
         verdict: why the training was pruned; None if it was not.
         seconds_before: how long the runs took that were resumed from.
@@ -62,7 +63,7 @@ def take_snapshot(plan: TrainingPlan, state: TrainingState, step_mode: str) -> S
     """
     arrays = {
         checkpoint.WEIGHTS: narrow_values(plan, plan.model.variables),
-        "optimizer": narrow_values(plan, plan.model.optimizer.variables),
+        checkpoint.OPTIMIZER: narrow_values(plan, plan.model.optimizer.variables),
     }
     return snapshot_of(plan, state, step_mode, arrays)
 
@@ -78,7 +79,7 @@ def snapshot_of(
         arrays={
             **arrays,
             "metrics": state.epoch_metrics,
-            "best": state.best_weights,
+            checkpoint.BEST: state.best_weights,
             **plan.extra_arrays,
         },
         state={
@@ -95,7 +96,7 @@ def snapshot_of(
             **({} if parts is None else {WINDOWS: parts.tolist()}),
         },
         history=state.history,
-        lasting=frozenset({"best", *plan.extra_arrays}),
+        lasting=frozenset({checkpoint.BEST, *plan.extra_arrays}),
     )
 
 
@@ -111,7 +112,7 @@ def restore_snapshot(plan: TrainingPlan, snapshot: Snapshot, *, started: float) 
         BadCheckpoint: the snapshot belongs to another model.
     """
     assign_narrow(plan, plan.model.variables, snapshot.arrays[checkpoint.WEIGHTS])
-    assign_narrow(plan, plan.model.optimizer.variables, snapshot.arrays["optimizer"])
+    assign_narrow(plan, plan.model.optimizer.variables, snapshot.arrays[checkpoint.OPTIMIZER])
     return restore_progress(plan, snapshot, started=started)
 
 
@@ -130,7 +131,7 @@ def restore_progress(plan: TrainingPlan, snapshot: Snapshot, *, started: float) 
         history=snapshot.history,
         # Checkpoints hold only the history.
         improvements=_improvements(plan.best, snapshot.history),
-        best_weights=snapshot.arrays["best"],
+        best_weights=snapshot.arrays[checkpoint.BEST],
         epoch_metrics=snapshot.arrays["metrics"],
         # A pruned training stays pruned, whatever others have reached since.
         verdict=Verdict.model_validate(stored["verdict"]) if stored.get("verdict") else None,
@@ -139,9 +140,12 @@ def restore_progress(plan: TrainingPlan, snapshot: Snapshot, *, started: float) 
     )
 
 
-def narrow_values(plan: TrainingPlan, variables: Sequence[Any]) -> list[Array]:
-    """Return the variables' values without padding, so that a training can be resumed at any width."""
-    return plan.widths.narrow(variables, values(variables))
+def narrow_values(plan: TrainingPlan, variables: Sequence[Any]) -> list[Any]:
+    """Return the variables' values without padding, so that a training can be resumed at any width.
+
+    Those on several devices are not copied: use them before the next step.
+    """
+    return plan.widths.narrow(variables, held(variables))
 
 
 def assign_narrow(plan: TrainingPlan, variables: Sequence[Any], arrays: list[Array]) -> None:

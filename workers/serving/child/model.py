@@ -14,6 +14,7 @@ from jax import numpy as jnp
 
 from jobs.spec.signature import Signature, TensorSpec
 from workers.engine.models import keras_private
+from workers.engine.models.devices.memory import check_fits
 from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
 from workers.model_process.dtypes import computed_dtype, served_dtype
@@ -71,9 +72,11 @@ def load(path: Path, code: Path | None = None) -> PureModel:
         code: its code's folder. This process must be in a sandbox then.
 
     Raises:
+        BadModel: the device has not enough memory for it.
         CodeImportFailure: the code cannot be imported.
         ValueError: it cannot be loaded, was never built, or has tensors with unsupported types.
     """
+    check_fits(path)
     if code is None:
         with _variables_begin_as_zeros():
             model = keras.saving.load_model(path, compile=False, safe_mode=True)

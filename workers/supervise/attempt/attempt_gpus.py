@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from jobs.messages.task import OwnCode, Task
 from jobs.spec.checks.gpu_memory import DeviceState, MemoryNeed, describe_held, lacks_memory
-from jobs.spec.sections.mesh import MeshSpec
 from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess
+from workers.runner.environment import mesh_of
 from workers.runner.registry import needs_jax, runs_program
 from workers.supervise.attempt.devices import NoFreeGpu
 from workers.supervise.attempt.gpu_watch import GpuWatch
@@ -56,7 +56,7 @@ class AttemptGpus:
             return
         if task.models and self._node.devices.count:
             self.warning = NO_GPU_FOR_VERSIONS
-        mesh, wanted = _mesh_of(task), wanted_gpus(task, assignment.slots, self._node.gpu_models)
+        mesh, wanted = mesh_of(task), wanted_gpus(task, assignment.slots, self._node.gpu_models)
         wanted.check(wanted.wanted)
         present = await self._take(assignment, mesh.names if mesh is not None else (), wanted)
         self.used = self._allocated
@@ -117,10 +117,5 @@ class AttemptGpus:
 
 def _may_use_gpus(task: Task) -> bool:
     """Return whether a task gets GPUs where there are some. A mesh with CPU devices leaves them to others."""
-    mesh = _mesh_of(task)
+    mesh = mesh_of(task)
     return (needs_jax(task) or runs_program(task)) and (mesh is None or mesh.kind != "cpu")
-
-
-def _mesh_of(task: Task) -> MeshSpec | None:
-    mesh: MeshSpec | None = getattr(getattr(task, "spec", None), "mesh", None)
-    return mesh
