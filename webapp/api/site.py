@@ -66,6 +66,7 @@ RESOURCES = (
     "registry.releases",
     "storage.storage",
     "runs.workers",
+    "runs.reservations",
     "people.tokens",
     "audit.audit",
 )

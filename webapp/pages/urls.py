@@ -21,7 +21,7 @@ from webapp.pages.experiments import (
 )
 from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
-from webapp.pages.runs import jobs, kind_submission, queue, workers
+from webapp.pages.runs import jobs, kind_submission, queue, reservations, workers
 from webapp.pages.search import answer, search_changes, trials
 from webapp.pages.storage import deletions, storage
 
@@ -66,6 +66,7 @@ urlpatterns = [
     *settings.urls,
     *storage.urls,
     *workers.urls,
+    *reservations.urls,
     *people.urls,
     *departures.urls,
     *tokens.urls,

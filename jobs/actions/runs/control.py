@@ -189,7 +189,9 @@ def _requeue_job(
     for member in _with_steps(job):
         member.refresh_from_db()
         if member.state in jobs:
-            move(member, JobState.QUEUED, **job_fields)
+            # Its minutes begin again.
+            new_minutes = {"started": None} if as_new and member.max_minutes is not None else {}
+            move(member, JobState.QUEUED, **job_fields, **new_minutes)
             count += 1
     job.refresh_from_db()
     return count

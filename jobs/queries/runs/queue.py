@@ -1,12 +1,17 @@
 """Reads the queue in the order in which the scheduler processes it."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 
-from jobs import access
+from jobs import access, clock
 from jobs.models import Attempt, Job, User
+from jobs.placement.shares import Turns
+from jobs.placement.state import Work
 from jobs.queries.runs.jobs import reasons_to_wait
+from jobs.queries.runs.open_attempts import read_open_attempts
+from jobs.queries.runs.shares import read_use
 from jobs.queries.visibility import visible_ids
 from jobs.states import ACTIVE, WAITING
 
@@ -40,23 +45,57 @@ class Entry:
 
 
 def waiting_jobs(user: User) -> list[Entry]:
-    """Return the jobs that wait for slots, the next one first."""
-    # The order in which the scheduler places them.
-    rows = _all_waiting().order_by("-priority", "queued", "pk")
-    return _entries_out(user, list(_with_people(rows)[:LIMIT]))
+    """Return the jobs that wait for slots, in the order in which the scheduler looks at them."""
+    keys = _ordered_keys()[:LIMIT]
+    rows = {job.pk: job for job in _with_people(_all_waiting().filter(pk__in=keys))}
+    # One may have been placed since the order was read.
+    return _entries_out(user, [rows[key] for key in keys if key in rows])
 
 
 def _all_waiting() -> QuerySet[Job]:
     return Job.objects.filter(state__in=WAITING)
 
 
+def _ordered_keys() -> list[int]:
+    """Return the keys of the waiting jobs by priority, then the shares of their persons, then age."""
+    columns = ("pk", "created_by_id", "priority", "queued", "created", "slots", "pool")
+    rows = list(_all_waiting().values_list(*columns))
+    if not rows:
+        return []
+    now = clock.estimate()
+    works = [
+        Work(
+            key=key,
+            job=key,
+            person=person,
+            project=None,
+            priority=priority,
+            queued=(queued or created).timestamp(),
+            number=0,
+            slots=slots,
+            pool=pool,
+            needs=None,
+        )
+        for key, person, priority, queued, created, slots, pool in rows
+    ]
+    running = read_open_attempts()
+    holding: dict[tuple[str, int | None], int] = defaultdict(int)
+    for attempt in running:
+        holding[attempt.pool, attempt.person] += attempt.slots
+    turns = Turns(works, read_use(running, now), holding, now.timestamp())
+    keys = []
+    for work in turns:
+        keys.append(work.key)
+        turns.charge(work)
+    return keys
+
+
 def queue_position(job: Job) -> int | None:
     """Return a job's position in `waiting_jobs`, from 1. None if it does not wait."""
     if job.state not in WAITING or job.queued is None:
         return None
-    same_priority = Q(priority=job.priority)
-    earlier = Q(queued__lt=job.queued) | Q(queued=job.queued, pk__lt=job.pk)
-    return 1 + _all_waiting().filter(Q(priority__gt=job.priority) | same_priority & earlier).count()
+    keys = _ordered_keys()
+    return keys.index(job.pk) + 1 if job.pk in keys else None
 
 
 def active_jobs(user: User) -> list[Entry]:

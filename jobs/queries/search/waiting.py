@@ -6,10 +6,11 @@ A page shows each sentence once for all trials to which it applies, so sentences
 from django.db.models import Sum
 
 from jobs.models import Attempt, Job, Trial, Worker
+from jobs.placement.sentences import format_slots
 from jobs.queries.code import package_installs
 from jobs.queries.runs.devices import fitting_workers, why_none_fits
 from jobs.queries.search import outcomes
-from jobs.states import WAITING, Desired, TrialState
+from jobs.states import PLACEABLE, WAITING, Desired, TrialState
 
 NEXT = "Queued at a runner, after other trials."
 AT_RUNG = "At the end of a rung. When the other trials have reached it, the best ones continue."
@@ -58,7 +59,8 @@ def _shared_reason(search: Job) -> str:
         return by_kind
     if search.desired != Desired.RUNNING:
         return f"The search was requested to be {search.desired}."
-    if search.state in WAITING and search.why_waiting:
+    # The scheduler's reason, which also knows limits, reservations and shares of persons.
+    if search.state in PLACEABLE and search.why_waiting:
         return search.why_waiting
     live = list(Worker.objects.live(search.pool))
     workers = {worker.pk: worker.slots for worker in fitting_workers(search, live)}
@@ -84,8 +86,3 @@ def _shared_reason(search: Job) -> str:
 def limit_reason(limit: int) -> str:
     """Return the reason for a search that runs as many trials as its spec allows."""
     return f"The search runs at most {limit} trial{'' if limit == 1 else 's'} at a time, as set in its spec."
-
-
-def format_slots(count: int) -> str:
-    """Return a slot count with its noun, such as `1 slot`."""
-    return f"{count} slot{'' if count == 1 else 's'}"

@@ -257,6 +257,7 @@ EFFECTS: dict[str, Effect] = {
     "/resources/labels": Effect(rows.placement, {"gpu": "h200"}),
     "/resources/priority": Effect(rows.placement, 90),
     "/resources/max_restarts": Effect(rows.restarts, 0),
+    "/resources/max_minutes": Effect(rows.ended_after_half_an_hour, 20),
     "/resources/memory_gib": Effect(probes.cap, 3.0),
 }
 

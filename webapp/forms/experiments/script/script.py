@@ -11,6 +11,7 @@ from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.labels import read_labels
 from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
+from jobs.spec.sections.resources import MOST_MINUTES
 from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
 from webapp.forms.experiments.script.arguments import SHOWN_FIELDS, ArgumentRows
 from webapp.forms.experiments.script.spec import NO_DATA
@@ -34,6 +35,7 @@ PLACES = {
     "/spec/resources/pool": "pool",
     "/spec/resources/labels": "labels",
     "/spec/resources/slots": "slots",
+    "/spec/resources/max_minutes": "minutes",
     "/name": "name",
 }
 """The fields of parts of a spec."""
@@ -117,6 +119,13 @@ class ScriptForm(ReadForm):
         help_text="Only workers with all of them run it, such as gpu=h200, site=berlin.",
     )
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
+    minutes = forms.FloatField(
+        label="Minutes, at most",
+        required=False,
+        min_value=0,
+        max_value=MOST_MINUTES,
+        help_text="A single run that takes longer is stopped. Waiting does not count.",
+    )
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)
     notes = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)

@@ -39,6 +39,7 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
             "pool": values["pool"].strip(),
             "labels": values["labels"] or None,
             "slots": values["slots"],
+            "max_minutes": values["minutes"],
         },
     }
     if (data := _data_spec(spec_part(base, "data"), values["dataset"])) is not None:
@@ -125,6 +126,7 @@ def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     labels = spec_part(spec_part(spec, "resources"), "labels")
     yield "labels", labels_text({str(key): str(value) for key, value in labels.items()})
     yield "slots", spec_part(spec, "resources").get("slots", 1)
+    yield "minutes", spec_part(spec, "resources").get("max_minutes")
 
 
 def is_script(spec: Any) -> bool:
