@@ -1,8 +1,8 @@
 """Orders waiting work within a priority by how much each person has used lately.
 
 A person's use is the slot-seconds of their runs in a pool. It halves every `HALF_LIFE`, so that yesterday's
-use counts half. The person who has used less is next. A person who holds nothing and has waited for `PATIENCE` is
-next in any case, the longest waiting first.
+use counts half. The person who has used less is next. A person who holds nothing and has waited for
+`PATIENCE` is next in any case, the longest waiting first.
 """
 
 import heapq

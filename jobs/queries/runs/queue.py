@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Max, QuerySet, Sum
 
 from jobs import access, clock
 from jobs.models import Attempt, Job, User
@@ -32,6 +32,7 @@ class Entry:
         has: how many slots it holds.
         why: why it waits.
         may_change: whether the reader may change its priority.
+        leaves_for: the job of higher priority for which it frees slots; None if it does not.
         raise_to: the priority that would move it up by one place; None at the top or at the limit.
     """
 
@@ -41,6 +42,7 @@ class Entry:
     has: int
     why: str
     may_change: bool
+    leaves_for: int | None = None
     raise_to: int | None = None
 
 
@@ -111,7 +113,8 @@ def _with_people(rows: QuerySet[Job]) -> QuerySet[Job]:
 
 def _entries_out(user: User, jobs: list[Job]) -> list[Entry]:
     visible = visible_ids(user, jobs)
-    held = dict(Attempt.objects.open().filter(job__in=jobs).values_list("job").annotate(total=Sum("slots")))
+    rows = Attempt.objects.open().filter(job__in=jobs).values_list("job")
+    held = {row[0]: row[1:] for row in rows.annotate(Sum("slots"), Max("preempted_for"))}
     reasons = reasons_to_wait([job for job in jobs if job.pk in visible])
     projects = {job.project_id: job.project for job in jobs if job.pk in visible}
     writable = {pk for pk, project in projects.items() if access.can(user, project, access.Action.WRITE)}
@@ -120,7 +123,8 @@ def _entries_out(user: User, jobs: list[Job]) -> list[Entry]:
             place=place,
             job=job if job.pk in visible else None,
             needs=job.slots,
-            has=held.get(job.pk, 0),
+            has=held.get(job.pk, (0, None))[0],
+            leaves_for=held.get(job.pk, (0, None))[1],
             why=reasons.get(job.pk, ""),
             may_change=job.pk in visible and job.project_id in writable,
             raise_to=_overtaking_priority(jobs, place),

@@ -3,9 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule, time_limits
+from jobs.errors import Conflict
 from jobs.models import Attempt, Job
 from jobs.queries.runs import jobs
 from jobs.states import Desired, Outcome
@@ -109,6 +111,13 @@ def test_a_limit_that_was_reached_when_the_worker_died_stops_the_job(
     attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "lease_expired", "message": "lost"})
     job.refresh_from_db()
     assert (job.state, (job.error or {})["code"]) == ("stopped", "max_minutes")
+
+
+def test_a_waiting_job_gets_a_limit_and_a_search_does_not(installation: Yard) -> None:
+    job, search = installation.submit(), installation.submit(search=SEARCH)
+    assert control.change(job, max_minutes=5, by=installation.owner).max_minutes == 5
+    with pytest.raises(Conflict, match="is a search; change its"):
+        control.change(search, max_minutes=5, by=installation.owner)
 
 
 def test_a_user_who_stops_a_job_first_is_not_overruled(installation: Yard, worker: PretendWorker) -> None:
