@@ -30,7 +30,7 @@ def entries(**fields: Any) -> dict[str, Any]:
 
 def test_a_reservation_is_made_on_the_page_and_drawn_in_the_week(people: People, admin: Client) -> None:
     factories.make_worker("box", slots=4)
-    assert admin.post("/workers/reservations", entries(slots=2)).status_code == 302
+    assert admin.post("/workers/reservations", entries(slots=2)).status_code == 303
     page = admin.get("/workers")
     assert "member: 2 slots of default" in text_of(page)
     bar = re.search(r'class="ty-week-bar"\s+x="(\d+)"\s+y="1"\s+width="(\d+)"', page.content.decode())
@@ -64,7 +64,7 @@ def test_members_see_no_form_and_may_end_their_own_reservation(people: People) -
     )
     browser = browser_of(people.member)
     assert "Reserve slots" not in text_of(browser.get("/workers"))
-    assert browser.post(f"/workers/reservations/{row.pk}/end").status_code == 302
+    assert browser.post(f"/workers/reservations/{row.pk}/end").status_code == 303
     row.refresh_from_db()
     assert row.ends <= timezone.now()
 
@@ -80,7 +80,7 @@ def test_preemption_of_a_pool_is_switched_by_administrators(people: People, admi
 
 
 def test_the_slots_of_a_person_are_limited_on_the_page_of_people(people: People, admin: Client) -> None:
-    assert admin.post("/people/member/slots", {"max_slots": "3"}).status_code == 302
+    assert admin.post("/people/member/slots", {"max_slots": "3"}).status_code == 303
     assert User.objects.get(username="member").max_slots == 3
     admin.post("/people/member/slots", {"max_slots": ""})
     assert User.objects.get(username="member").max_slots is None
