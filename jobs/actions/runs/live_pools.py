@@ -66,6 +66,13 @@ class LivePool:
     minimum: Minimum = installation.sandbox_minimum
     _fitting: dict[Hashable, list[Worker]] = field(default_factory=dict)
     _reasons: dict[Hashable, str] = field(default_factory=dict)
+    _needs: dict[int, Hashable] = field(default_factory=dict)
+
+    def needs(self, job: Job) -> Hashable:
+        """Return the key of the job's needs, which is computed once. See `needs_key`."""
+        if job.pk not in self._needs:
+            self._needs[job.pk] = needs_key(job)
+        return self._needs[job.pk]
 
     def suitable(self, job: Job) -> list[Worker]:
         """Return the workers that can run a job, busy or not.
@@ -73,7 +80,7 @@ class LivePool:
         Raises:
             ValueError: its spec is invalid.
         """
-        needs = needs_key(job)
+        needs = self.needs(job)
         if needs not in self._fitting:
             self._fitting[needs] = fitting_workers(job, self.workers, self.minimum)
         return self._fitting[needs]
@@ -88,7 +95,7 @@ class LivePool:
             return self._describe_absence(job)
         if self.suitable(job):
             return ""
-        needs = needs_key(job)
+        needs = self.needs(job)
         if needs not in self._reasons:
             self._reasons[needs] = why_none_fits(job, self.workers)
         return self._reasons[needs]

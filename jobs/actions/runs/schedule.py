@@ -6,7 +6,7 @@ state on which it decides, and writes the decision.
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +20,7 @@ from jobs import clock, queue
 from jobs.actions.job_locks import lock_root
 from jobs.actions.runs import preemption
 from jobs.actions.runs.checkpoint_preference import Holders
-from jobs.actions.runs.live_pools import LivePool, free_slots, needs_key, read_live_pools
+from jobs.actions.runs.live_pools import LivePool, free_slots, read_live_pools
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Project, Trial, User, Worker
@@ -187,16 +187,16 @@ def _read_state(
         fitting=works.fitting,
         running=preemption.plain_attempts(taken, with_checkpoints=bool(preempting)),
         reservations=_reservations_of(wanted, now),
-        of_person={
-            key: Limit(slots, name)
-            for key, slots, name in User.objects.filter(max_slots__isnull=False).values_list(
-                "pk", "max_slots", "username"
-            )
-        },
+        of_person=_limits_of_people(),
         of_project=works.of_project,
         used=shares.read_use(taken, now),
         preempting=preempting,
     )
+
+
+def _limits_of_people() -> dict[int, Limit]:
+    limited = User.objects.filter(max_slots__isnull=False).values_list("pk", "max_slots", "username")
+    return {key: Limit(slots, name) for key, slots, name in limited if slots is not None}
 
 
 def _reservations_of(wanted: set[str], now: dt.datetime) -> list[Reservation]:
@@ -220,7 +220,7 @@ class _Works:
     def __init__(
         self, candidates: Sequence[Candidate], live: Mapping[str, LivePool], now: dt.datetime
     ) -> None:
-        self.fitting: dict[object, list[int]] = {}
+        self.fitting: dict[Hashable, list[int]] = {}
         self.of_project: dict[int, Limit] = {}
         self._candidates, self._live, self._now = candidates, live, now
         self._installing = cache(package_installs.running_installations)
@@ -233,13 +233,15 @@ class _Works:
 
     def _work(self, number: int, candidate: Candidate) -> Work:
         job, pool = candidate.job, self._live[candidate.job.pool]
-        needs, refusal, suitable = None, "", list[Worker]()
+        needs: Hashable = None
+        refusal, suitable = "", list[Worker]()
         most: int | None = None
         try:
             refusal = pool.why_unsuitable(job)
             if not refusal:
-                needs, suitable = needs_key(job), pool.suitable(job)
-                self.fitting.setdefault(needs, [worker.pk for worker in suitable])
+                needs, suitable = pool.needs(job), pool.suitable(job)
+                if needs not in self.fitting:
+                    self.fitting[needs] = [worker.pk for worker in suitable]
                 refusal = package_installs.describe_wait(job, self._installing) or ""
             most = _trial_limit(job) if candidate.trials else None
         # A revision that no longer parses must not stop the other jobs.

@@ -17,11 +17,12 @@ def add_use_of_attempts(keys: Collection[int]) -> None:
     now = moment.timestamp()
     added: dict[tuple[str, int], float] = defaultdict(float)
     # An attempt that no worker has begun held slots for some seconds only.
-    rows = Attempt.objects.filter(pk__in=keys, claimed__isnull=False, job__created_by__isnull=False)
+    rows = Attempt.objects.filter(pk__in=keys)
     for pool, person, slots, claimed, ended in rows.values_list(
         "worker__pool", "job__created_by_id", "slots", "claimed", "ended"
     ):
-        added[pool, person] += shares.use_of_run(slots, claimed.timestamp(), ended.timestamp(), now)
+        if person is not None and claimed is not None and ended is not None:
+            added[pool, person] += shares.use_of_run(slots, claimed.timestamp(), ended.timestamp(), now)
     for (pool, person), seconds in sorted(added.items()):
         share, _ = Share.objects.get_or_create(pool=pool, person_id=person, defaults={"counted": moment})
         before = share.slot_seconds * shares.decay(now - share.counted.timestamp())

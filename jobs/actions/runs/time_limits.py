@@ -34,10 +34,11 @@ def _spent_seconds(jobs: list[Job], now: dt.datetime) -> dict[int, float]:
     """Return for how long jobs have run since they were submitted or retried, by key."""
     # A retry clears the start, so that attempts before it do not count.
     counted = Q(ended=None) | Q(ended__gt=F("job__started"))
-    rows = Attempt.objects.filter(counted, job__in=jobs, claimed__isnull=False)
+    rows = Attempt.objects.filter(counted, job__in=jobs)
     spent: dict[int, float] = defaultdict(float)
     for job, claimed, ended in rows.values_list("job_id", "claimed", "ended"):
-        spent[job] += max(((ended or now) - claimed).total_seconds(), 0.0)
+        if claimed is not None:
+            spent[job] += max(((ended or now) - claimed).total_seconds(), 0.0)
     return spent
 
 

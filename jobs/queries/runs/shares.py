@@ -36,7 +36,8 @@ def read_use(running: Iterable[OpenAttempt], now: dt.datetime) -> dict[Lane, flo
     for pool, person, slots, claimed, end in ended.values_list(
         "worker__pool", "job__created_by_id", "slots", "claimed", "ended"
     ):
-        used[pool, person] += shares.use_of_run(slots, claimed.timestamp(), end.timestamp(), moment)
+        if claimed is not None and end is not None:
+            used[pool, person] += shares.use_of_run(slots, claimed.timestamp(), end.timestamp(), moment)
     for attempt in running:
         begun = (attempt.claimed or now).timestamp()
         used[attempt.pool, attempt.person] += shares.use_while_running(attempt.slots, begun, moment)
