@@ -190,7 +190,9 @@ def _requeue_job(
         member.refresh_from_db()
         if member.state in jobs:
             # Its minutes begin again.
-            new_minutes = {"started": None} if as_new and member.max_minutes is not None else {}
+            new_minutes: dict[str, Any] = (
+                {"started": None} if as_new and member.max_minutes is not None else {}
+            )
             move(member, JobState.QUEUED, **job_fields, **new_minutes)
             count += 1
     job.refresh_from_db()

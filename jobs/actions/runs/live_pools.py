@@ -23,13 +23,13 @@ class FreeSlots(NamedTuple):
     """The slots that a worker can give out now.
 
     Attributes:
-        count: how many.
+        number: how many.
         closed: why it gives out none at the moment, as the whole reason of a job that waits for it; or empty.
         note: a sentence on slots that are held by something else than jobs, which follows "2 free now."; or
             empty.
     """
 
-    count: int
+    number: int
     closed: str = ""
     note: str = ""
 

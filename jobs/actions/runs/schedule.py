@@ -206,7 +206,7 @@ def _reservations_of(wanted: set[str], now: dt.datetime) -> list[Reservation]:
 
 def _machine(worker: Worker, taken: int) -> Machine:
     free = free_slots(worker, taken)
-    return Machine(worker.pk, worker.name, worker.pool, worker.slots, free.count, free.closed, free.note)
+    return Machine(worker.pk, worker.name, worker.pool, worker.slots, free.number, free.closed, free.note)
 
 
 class _Works:

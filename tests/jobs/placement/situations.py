@@ -1,7 +1,7 @@
 """Builds states for decisions about placements, and lets time pass in them."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,12 +32,11 @@ def work(job: int, *, person: int = 1, **fields: Any) -> Work:
 
 def machine(key: int = 1, slots: int = 4, **fields: Any) -> Machine:
     """Return an empty machine."""
-    return Machine(
-        **{"key": key, "name": f"w{key}", "pool": "default", "slots": slots, "free": slots} | fields
-    )
+    defaults: dict[str, Any] = {"key": key, "name": f"w{key}", "pool": "default", "slots": slots}
+    return Machine(**defaults | {"free": slots} | fields)
 
 
-def running(job: int, *, person: int = 1, **fields: Any) -> Running:
+def running(job: int, *, person: int | None = 1, **fields: Any) -> Running:
     """Return work that holds a slot of the first machine."""
     defaults: dict[str, Any] = {
         "key": 1000 + job,
@@ -76,7 +75,7 @@ def state(waiting: Sequence[Work], machines: Sequence[Machine] = (), **fields: A
         taken[attempt.machine] += attempt.slots
     rest = [replace(one, free=one.free - taken[one.key]) for one in given]
     largest = {one.slots for one in waiting}
-    fitting = {
+    fitting: dict[Hashable, list[int]] = {
         (f"{slots} slots"): [one.key for one in rest if one.slots >= slots] for slots in sorted(largest)
     }
     ready = [replace(one, needs=f"{one.slots} slots") for one in waiting]

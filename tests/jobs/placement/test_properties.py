@@ -111,9 +111,9 @@ def test_no_limit_of_a_person_or_project_is_exceeded(given_state: State) -> None
         person, project = placement.work.person, placement.work.project
         of_person[person] += placement.work.slots
         of_project[project] += placement.work.slots
-        if person in given_state.of_person:
+        if person is not None and person in given_state.of_person:
             assert of_person[person] <= given_state.of_person[person].slots
-        if project in given_state.of_project:
+        if project is not None and project in given_state.of_project:
             assert of_project[project] <= given_state.of_project[project].slots
 
 
