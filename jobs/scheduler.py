@@ -18,7 +18,7 @@ from jobs.actions import leases, own_installation, totals
 from jobs.actions.audit import audit
 from jobs.actions.data import datasets, resumable_uploads
 from jobs.actions.registry import promotions, traffic
-from jobs.actions.runs import attempt_end, pipeline, reachability, schedule, workers
+from jobs.actions.runs import attempt_end, pipeline, reachability, schedule, time_limits, workers
 from jobs.actions.storage import checkpoint_copies, collection, retention
 from jobs.fetching.launcher import Launcher
 from jobs.monitoring.scheduler import SchedulerState
@@ -61,9 +61,10 @@ def tick() -> None:
 
 
 def sweep() -> None:
-    """End workers, attempts and promotion requests that have expired, and complete the audit log."""
+    """End workers, attempts, jobs and promotion requests whose time is over, and complete the audit log."""
     workers.mark_lost()
     attempt_end.reap()
+    time_limits.end_overdue()
     promotions.expire_due()
     audit.append_waiting()
 

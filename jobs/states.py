@@ -59,6 +59,9 @@ class Outcome(StrEnum):
     LOST = "lost"
 
 
+TIMED_OUT = "max_minutes"
+"""The reason of the state event, and the code of the error, when a job's time limit ends it."""
+
 J = JobState
 FINAL = frozenset({J.STOPPED, J.COMPLETED, J.FAILED})
 ACTIVE = frozenset({J.STARTING, J.RUNNING, J.STOPPING})

@@ -1,4 +1,4 @@
-"""Counts what has happened, for the metrics: ends of attempts, and collections of files."""
+"""Counts what has happened: ends of attempts, for the metrics and people's shares; collections of files."""
 
 import re
 from collections import Counter
@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F
 
 from jobs import clock
+from jobs.actions.runs import shares
 from jobs.models import Attempt, RunningTotal
 from jobs.states import AttemptState
 
@@ -29,8 +30,10 @@ def count_ended_attempts() -> int:
     with transaction.atomic():
         locked = waiting.select_for_update(of=("self",), no_key=True).order_by("pk")
         rows = list(locked.values_list("pk", "outcome", "error__code")[:BATCH])
-        Attempt.objects.filter(pk__in=[key for key, _, _ in rows]).update(counted=True)
+        keys = [key for key, _, _ in rows]
+        Attempt.objects.filter(pk__in=keys).update(counted=True)
         add(RUNS, Counter(f"{outcome}/{_reason(code)}" for _, outcome, code in rows))
+        shares.add_use_of_attempts(keys)
     return len(rows)
 
 

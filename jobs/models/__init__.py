@@ -23,6 +23,7 @@ from jobs.models.promotion import Decision, GateRevision, PromotionRequest
 from jobs.models.registry import Alias, ModelVersion, RegisteredModel
 from jobs.models.resumable_upload import ResumableUpload
 from jobs.models.sessions import Session
+from jobs.models.sharing import PoolSettings, Reservation, Share
 from jobs.models.token import ApiToken
 from jobs.models.traffic import TrafficCount
 from jobs.models.trial import Execution, Trial, TrialDecision
@@ -65,6 +66,7 @@ __all__ = [
     "PackageEnvironment",
     "PackageResolution",
     "PackageSet",
+    "PoolSettings",
     "Project",
     "PromotionRequest",
     "Reachability",
@@ -72,11 +74,13 @@ __all__ = [
     "RegisteredModel",
     "ReleaseRecord",
     "Replica",
+    "Reservation",
     "ResumableUpload",
     "Revision",
     "Role",
     "RunningTotal",
     "Session",
+    "Share",
     "TrafficCount",
     "Trial",
     "TrialDecision",

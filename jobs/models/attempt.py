@@ -52,6 +52,13 @@ class Attempt(models.Model):
     event_rate = models.PositiveIntegerField(
         default=0, help_text="events a second of its run in the last seconds, for the project's quota"
     )
+    preempted_for = models.ForeignKey(
+        Job,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="the waiting job of higher priority for which it was asked to free its slots",
+    )
     assigned = models.DateTimeField()
     claimed = models.DateTimeField(null=True)
     ended = models.DateTimeField(null=True)

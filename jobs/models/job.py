@@ -89,6 +89,9 @@ class Job(models.Model):
     priority = models.PositiveSmallIntegerField(default=50)
     slots = models.PositiveIntegerField(default=1)
     max_restarts = models.PositiveIntegerField(default=5)
+    max_minutes = models.FloatField(
+        null=True, help_text="how long it may run, without waiting and pauses; null: no limit"
+    )
     restarts = models.PositiveIntegerField(default=0)
     # Increased in the transaction that creates an attempt, so every attempt has a higher number.
     fence = models.PositiveIntegerField(default=0, help_text="number of the newest attempt")

@@ -6,6 +6,9 @@ class User(AbstractUser):
     """A person. `is_superuser` marks an installation administrator; passwords are optional."""
 
     is_service = models.BooleanField(default=False, help_text="the installation's own account, not a person")
+    max_slots = models.PositiveIntegerField(
+        null=True, blank=True, help_text="how many slots the person's jobs may hold at once; null: no limit"
+    )
 
     password_issuers = models.ManyToManyField(
         "self",

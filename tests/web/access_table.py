@@ -42,6 +42,7 @@ GET /api/v1/serving/access
 GET /api/v1/storage
 GET /api/v1/queue/pools
 GET /api/v1/workers
+GET /api/v1/reservations
 GET /api/v1/workers/<worker_id>
 GET POST /api/v1/tokens
 GET /api/v1/settings
@@ -259,6 +260,8 @@ POST /models/<slug:name>/up
 
 # The administrators of the project.
 OWNERS = """
+POST /api/v1/reservations/<reservation_id>/end
+POST /workers/reservations/<int:reservation_id>/end
 PUT /api/v1/projects/<slug>/credentials/<name>
 GET POST /p/<slug:project>/credentials/new
 POST /p/<slug:project>/settings
@@ -290,13 +293,20 @@ GET POST /p/<slug:project>/network
 GET POST /p/<slug:project>/quotas
 POST /api/v1/workers/<worker_id>/drain
 POST /api/v1/workers/<worker_id>/enable
+PATCH /api/v1/queue/pools/<pool>
+POST /api/v1/reservations
+DELETE /api/v1/reservations/<reservation_id>
 GET /api/v1/audit/verify
 GET /styleguide
 POST /workers/<int:worker_id>/drain
 POST /workers/<int:worker_id>/enable
+POST /workers/pools/<slug:pool>/preemption
+GET POST /workers/reservations
+POST /workers/reservations/<int:reservation_id>/delete
 GET POST /people
 POST /people/<str:username>/link
 POST /people/<str:username>/active
+POST /people/<str:username>/slots
 GET POST /people/<str:username>/departure
 POST /people/<str:username>/admin
 GET /audit/verify
@@ -394,6 +404,10 @@ SCOPES = {
     "GET /queue/pools": "read admin",
     "GET /workers": "read admin",
     "GET /workers/{worker_id}": "read admin",
+    "PATCH /queue/pools/{pool}": "admin",
+    "POST /reservations": "admin",
+    "POST /reservations/{reservation_id}/end": "write admin",
+    "DELETE /reservations/{reservation_id}": "write admin",
     "POST /workers/{worker_id}/drain": "admin",
     "POST /workers/{worker_id}/enable": "admin",
     "PATCH /endpoints/{name}": "approve",

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -17,6 +18,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
 from jobs import models
 from jobs.actions.data import resumable_uploads
@@ -64,6 +66,10 @@ def make_yard() -> Yard:
     upload = resumable_uploads.begin(project, name=f"{MARK}.csv", length=10, by=member)
     gone = factories.make_job(by=member, project=project, state="completed", title=MARK)
     deletion = deletions.delete(gone, by=member)
+    hour, now = timedelta(hours=1), timezone.now()
+    reservation = models.Reservation.objects.create(
+        pool="default", project=project, begins=now - hour, ends=now + hour, note=MARK, created_by=owner
+    )
     arguments = {
         "project": project.slug,
         "slug": project.slug,  # of the project and of its data set
@@ -77,6 +83,8 @@ def make_yard() -> Yard:
         "alias": "champion",
         "promotion_id": promotion.pk,
         "worker_id": worker.pk,
+        "pool": "default",
+        "reservation_id": reservation.pk,
         "token_id": token.pk,
         "upload_id": upload.pk,
         "code": code.digest,

@@ -70,6 +70,7 @@ RESOURCES = (
     "registry.releases",
     "storage.storage",
     "runs.workers",
+    "runs.reservations",
     "people.tokens",
     "audit.audit",
 )

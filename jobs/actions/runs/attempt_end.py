@@ -14,9 +14,9 @@ from jobs.actions.runs.kind_actions import JobError
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
+from jobs.states import TIMED_OUT, AttemptState, Desired, JobState, Outcome, TrialState
 
-FREE_LOSSES = ("drained", "unclaimed", "no_space", "sandbox_refused", "gpu_held")
+FREE_LOSSES = ("drained", "unclaimed", "no_space", "sandbox_refused", "gpu_held", "preempted")
 """Losses with these error codes do not count as a restart."""
 
 WORKER_DIED: JobError = {
@@ -26,6 +26,10 @@ WORKER_DIED: JobError = {
 DIED_BEFORE: JobError = {
     "code": "unclaimed",
     "message": "The worker process was killed before it claimed the attempt.",
+}
+PREEMPTED: JobError = {
+    "code": "preempted",
+    "message": "A job of higher priority needed its slots; it continues from its newest checkpoint.",
 }
 DECLINED: JobError = {
     "code": "unclaimed",
@@ -74,11 +78,19 @@ def finish(
         attempt = Attempt.objects.get(pk=attempt_id)
         # Locked: a stop that commits between this read and the transition would leave the job in `stopping`.
         attempt.job = locked_with_root(attempt.job_id)
+        if outcome is Outcome.PAUSED and _is_preempted(attempt):
+            outcome, error = Outcome.LOST, PREEMPTED
+            Attempt.objects.filter(pk=attempt_id).update(error=error)
         if attempt.job.facts.has_trials:
             _end_trials(attempt, outcome, error)
         else:
             _end_job(attempt, attempt.job, outcome, error, result or {})
         hints.send("schedule", job=attempt.job_id)
+
+
+def _is_preempted(attempt: Attempt) -> bool:
+    """Return whether an attempt that paused made room for another job, and no user wants its job to pause."""
+    return attempt.preempted_for_id is not None and attempt.job.desired == Desired.RUNNING
 
 
 def _end_trials(attempt: Attempt, outcome: Outcome, error: JobError | None) -> None:
@@ -168,7 +180,7 @@ def _ended_while_stopping(
     job: Job, attempt: Attempt, outcome: Outcome, error: JobError | None, result: dict[str, Any]
 ) -> None:
     """Stop a job that ended by itself after a stop request. Its result is kept."""
-    Job.objects.filter(pk=job.pk).update(results_json=result, error=error)
+    Job.objects.filter(pk=job.pk).update(results_json=result, error=error or job.error)
     move(job, JobState.STOPPED, fence=attempt.number)
     if outcome is Outcome.COMPLETED:
         results.apply_result(job, result)
@@ -177,6 +189,8 @@ def _ended_while_stopping(
 
 
 def _stop_job(job: Job, attempt: Attempt, *, reason: str) -> None:
+    if (job.error or {}).get("code") == TIMED_OUT:
+        reason = TIMED_OUT
     if job.state in (JobState.STARTING, JobState.RUNNING):
         move(job, JobState.STOPPING, fence=attempt.number, reason=reason)
     move(job, JobState.STOPPED, fence=attempt.number, reason=reason)

@@ -58,19 +58,24 @@ def renew(worker_id: int, attempt_ids: Sequence[int], *, process: str = "") -> d
         process: with which the worker was registered; empty: without one.
 
     Returns:
-        The desired state of each attempt that the worker still holds: that of its job, or `stopped` once its
-        search has failed or is being finished. The worker must kill the runner of an attempt that is missing
-        here.
+        The desired state of each attempt that the worker still holds: that of its job, `stopped` once its
+        search has failed or is being finished, or `paused` if it makes room for a job of higher priority. The
+        worker must kill the runner of an attempt that is missing here.
     """
     own = Worker.objects.filter(pk=worker_id, process=process)
     held = Attempt.objects.filter(pk__in=attempt_ids, worker__in=own, state=AttemptState.RUNNING)
     held.update(lease_until=clock.seconds_from_now(LEASE_SECONDS))
     answer = {}
     # Read after the update: an attempt that ended in between is missing from the answer.
-    for pk, desired, kind, body in held.values_list("pk", "job__desired", "job__kind", "job__payload_json"):
+    columns = ("pk", "job__desired", "job__kind", "job__payload_json", "preempted_for")
+    for pk, desired, kind, body, preempted_for in held.values_list(*columns):
         payload = payload_of(kind, body)
-        ends = desired == Desired.RUNNING and (payload.failing is not None or payload.finishing)
-        answer[pk] = Desired.STOPPED if ends else Desired(desired)
+        if desired == Desired.RUNNING and (payload.failing is not None or payload.finishing):
+            answer[pk] = Desired.STOPPED
+        elif desired == Desired.RUNNING and preempted_for is not None:
+            answer[pk] = Desired.PAUSED
+        else:
+            answer[pk] = Desired(desired)
     return answer
 
 

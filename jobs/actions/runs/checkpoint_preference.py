@@ -59,6 +59,10 @@ class Holders:
         self._now = clock.estimate() if self._holders else dt.datetime.min
         self._live = _live_places(self._now) if self._holders else frozenset()
 
+    def __bool__(self) -> bool:
+        """Whether any of the work has a checkpoint on a known machine."""
+        return bool(self._holders)
+
     def near(self, job: Job, trials: Sequence[Trial], workers: Collection[Worker]) -> set[int]:
         """Return the keys of the workers that have a checkpoint of this work."""
         places = {holder.place for holder in self._of(job, trials)}

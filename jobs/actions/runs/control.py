@@ -1,4 +1,4 @@
-"""Pauses, resumes, finishes, stops, kills and retries jobs; changes their priority, pool or labels."""
+"""Pauses, resumes, finishes, stops, kills and retries jobs; changes their priority, pool, labels or limit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -189,7 +189,11 @@ def _requeue_job(
     for member in _with_steps(job):
         member.refresh_from_db()
         if member.state in jobs:
-            move(member, JobState.QUEUED, **job_fields)
+            # Its minutes begin again.
+            new_minutes: dict[str, Any] = (
+                {"started": None} if as_new and member.max_minutes is not None else {}
+            )
+            move(member, JobState.QUEUED, **job_fields, **new_minutes)
             count += 1
     job.refresh_from_db()
     return count
@@ -236,12 +240,15 @@ def change(
     priority: int | None = None,
     pool: str | None = None,
     labels: Mapping[str, str] | None = None,
+    max_minutes: float | None = None,
     by: User,
 ) -> Job:
-    """Change a job's priority, pool or labels, with its steps. Running parts stay on their worker.
+    """Change a job's priority, pool, labels or time limit. Running parts stay on their worker.
+
+    Its steps get the priority, the pool and the labels too.
 
     Raises:
-        Conflict: the job is final.
+        Conflict: the job is final, or a search, which has a time limit of its own.
     """
     access.require(by, job.project, access.Action.WRITE)
     fields: dict[str, Any] = {}
@@ -251,13 +258,18 @@ def change(
         fields["pool"] = pool
     if labels is not None:
         fields["labels"] = dict(labels)
+    limit: dict[str, Any] = {} if max_minutes is None else {"max_minutes": max_minutes}
+    if limit and job.facts.has_trials:
+        raise Conflict(f"job {job.pk} is a search; change its search.max_minutes instead")
     with transaction.atomic():
-        if not Job.objects.filter(pk=job.pk).unfinished().update(**fields):
+        if not Job.objects.filter(pk=job.pk).unfinished().update(**fields, **limit):
             raise Conflict(
-                f"job {job.pk} is {job.state}; its priority, pool and labels can no longer be changed"
+                f"job {job.pk} is {job.state}; its priority, pool, labels and time limit can no longer be "
+                "changed"
             )
-        Job.objects.filter(parent=job).unfinished().update(**fields)
-        audit.record("job.change", f"job:{job.pk}", by=by, project=job.project, **fields)
+        if fields:
+            Job.objects.filter(parent=job).unfinished().update(**fields)
+        audit.record("job.change", f"job:{job.pk}", by=by, project=job.project, **fields, **limit)
         hints.send("schedule", job=job.pk)
     job.refresh_from_db()
     return job

@@ -57,4 +57,6 @@ def report_failure(job: Job, error: JobError) -> None:
 
 def report_stop(job: Job) -> None:
     """Mark the rows that wait for a stopped job's result as failed."""
-    report_failure(job, {"code": "stopped", "message": f"job {job.pk} was stopped by a user"})
+    # Its time limit leaves an error; a user does not.
+    by_user = {"code": "stopped", "message": f"job {job.pk} was stopped by a user"}
+    report_failure(job, job.error or by_user)

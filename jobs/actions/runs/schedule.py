@@ -1,16 +1,16 @@
 """Places waiting jobs and trials on workers as attempts, and records why the others wait.
 
-The order within a pool is strict: priority, then age. A job that waits for slots blocks the workers that
-could run it for the jobs behind it, so that small jobs never starve a large one.
+`jobs.placement` decides: the order is priority, then the shares of persons, then age. This module reads the
+state on which it decides, and writes the decision.
 """
 
+import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import batched
-from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, transaction
@@ -18,30 +18,22 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, prefetch_related_
 
 from jobs import clock, queue
 from jobs.actions.job_locks import lock_root
-from jobs.actions.runs.checkpoint_preference import Holders, given_up_since_heartbeat
-from jobs.actions.runs.workers import WORKER_LEASE_SECONDS
+from jobs.actions.runs import preemption
+from jobs.actions.runs.checkpoint_preference import Holders
+from jobs.actions.runs.live_pools import LivePool, free_slots, read_live_pools
 from jobs.actions.transition import move
 from jobs.errors import StaleState
-from jobs.models import Attempt, Job, Trial, Worker
-from jobs.queries.code import installation, package_installs
-from jobs.queries.code.sandboxes import Minimum
+from jobs.models import Attempt, Job, Project, Trial, User, Worker
+from jobs.placement.decision import decide
+from jobs.placement.state import Decision, Limit, Machine, Reservation, Room, State, Work
+from jobs.queries.code import package_installs
 from jobs.queries.people import quotas
-from jobs.queries.runs import open_attempts
-from jobs.queries.runs.devices import (
-    describe_missing_workers,
-    fitting_workers,
-    jobs_with_needs,
-    why_none_fits,
-)
+from jobs.queries.runs import open_attempts, pools, reservations, shares
+from jobs.queries.runs.devices import jobs_with_needs
 from jobs.queries.runs.held_gpus import HeldGpus
-from jobs.queries.search import batches
-from jobs.queries.search.waiting import (
-    BUILDING_FIRST,
-    CHOOSING_FAILED,
-    CHOOSING_TRIALS,
-    format_slots,
-    limit_reason,
-)
+from jobs.queries.runs.open_attempts import OpenAttempt
+from jobs.queries.search import batches, search_time
+from jobs.queries.search.waiting import BUILDING_FIRST, CHOOSING_FAILED, CHOOSING_TRIALS, limit_reason
 from jobs.states import PLACEABLE, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")
@@ -53,45 +45,8 @@ MAX_REASON = 500
 UNCLAIMED_SECONDS = 15.0
 """A worker has this time to claim an attempt; then its work is placed again."""
 
-
-@dataclass
-class LiveWorker:
-    """A live worker, its free slots, and the first job that waits for them.
-
-    Jobs behind that one are not placed on this worker.
-    """
-
-    row: Worker
-    free: int
-    blocked_by: Job | None = None
-
-    def room(self, job: Job, held: HeldGpus) -> int:
-        """Return its free slots for a job, without those whose GPUs others have filled."""
-        return min(self.free, held.room(job, self.row))
-
-
-@dataclass
-class LivePool:
-    """A pool's live workers during one pass.
-
-    Attributes:
-        workers: those that accept work.
-        draining: how many workers finish their attempts and accept no more, but those that end by themselves.
-        minimum: returns the weakest sandbox for user code.
-    """
-
-    workers: list[LiveWorker] = field(default_factory=list)
-    draining: int = 0
-    minimum: Minimum = installation.sandbox_minimum
-
-    def suitable(self, job: Job) -> list[LiveWorker]:
-        """Return the workers that can run a job, busy or not."""
-        fitting = set(fitting_workers(job, [worker.row for worker in self.workers], self.minimum))
-        return [worker for worker in self.workers if worker.row in fitting]
-
-    def concurrency(self, job: Job) -> int:
-        """Return how many of a job's attempts an otherwise empty pool can run at once."""
-        return sum(worker.row.slots // job.slots for worker in self.suitable(job))
+REASONS_AT_ONCE = 500
+"""How many jobs get a reason in one statement."""
 
 
 @dataclass(frozen=True)
@@ -101,54 +56,32 @@ class Candidate:
     job: Job
     trials: tuple[Trial, ...] = ()
 
-    def sort_key(self) -> tuple[Any, ...]:
-        """Return the sort key: priority, then age, then the first trial's number."""
-        return (
-            -self.job.priority,
-            self.job.queued or self.job.created,
-            self.job.pk,
-            self.trials[0].number if self.trials else 0,
-        )
-
 
 def place_jobs() -> int:
     """Place as many candidates as possible and record why the others wait. Return the number placed."""
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
-    taken = open_attempts.count_open_attempts()
+    taken = open_attempts.read_open_attempts()
     jobs = _waiting_jobs()
     # An idle installation runs only these two queries, twice a second.
     if not jobs:
         return 0
-    pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
-    installing = cache(package_installs.running_installations)
-    held = HeldGpus(live.row for live_pool in pools.values() for live in live_pool.workers)
-    waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.sort_key)
-    holders = Holders((candidate.job, candidate.trials) for candidate in waiting)
+    live = read_live_pools()
+    candidates = [*_candidates(jobs), *_next_batches(jobs, live)]
+    decision = decide(_read_state(candidates, live, taken)) if candidates else Decision()
+    workers = {worker.pk: worker for pool in live.values() for worker in pool.workers}
     placed = 0
-    for candidate in waiting:
-        job = candidate.job
-        pool = pools[job.pool]
-        worker = None
-        try:
-            suitable = pool.suitable(job)
-            worker = _choose_worker(candidate, suitable, holders, held)
-            reason = _why_waiting(candidate, pool, suitable, used, running, installing, held)
-            if reason is None and worker is None:
-                reason = holders.why_wait(job, candidate.trials, [live.row for live in suitable])
-        # A revision that no longer parses must not stop the other jobs.
-        except ValueError as error:
-            reason = _invalid_spec(error)
-        if reason is None and worker is not None and _assign_candidate(candidate, worker.row):
-            worker.free -= job.slots
-            held.place(job, worker.row)
-            used[job.project_id] += job.slots
-            running[job.pk] += 1
-            placed += 1
-        elif reason is not None:
-            _record_reason(job, reason)
-    explained = {candidate.job.pk for candidate in waiting}
-    _explain_searches_without_trials([job for job in jobs if job.pk not in explained], pools)
+    for placement in decision.placements:
+        placed += _assign_candidate(candidates[placement.work.key], workers[placement.machine])
+    reasons: dict[int, str] = {}
+    # Of a search's batches, the first one's reason: the others wait behind it.
+    for key, reason in decision.reasons.items():
+        reasons.setdefault(candidates[key].job.pk, reason)
+    explained = {candidate.job.pk for candidate in candidates}
+    reasons |= _explain_searches_without_trials([job for job in jobs if job.pk not in explained], live)
+    _record_reasons(jobs, reasons)
+    for preempted in decision.preemptions:
+        preemption.preempt(preempted.running.key, waiting=preempted.work.job)
     return placed
 
 
@@ -157,58 +90,45 @@ def cut_reason(reason: str) -> str:
     return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1]}…"
 
 
-def _record_reason(job: Job, reason: str) -> None:
-    """Store why a waiting job waits, unless it is known."""
-    reason = cut_reason(reason)
-    if reason != job.why_waiting and job.state in WAITING:
-        # If another process has stored a reason since the row was read, that one is newer: it may be why
-        # choosing trials failed.
-        rows = Job.objects.filter(pk=job.pk, state__in=WAITING, why_waiting=job.why_waiting)
-        rows.update(why_waiting=reason)
-        job.why_waiting = reason
+def _record_reasons(jobs: Iterable[Job], reasons: Mapping[int, str]) -> None:
+    """Store why waiting jobs wait, unless it is known; alike ones in one statement."""
+    changed: dict[tuple[str, str], list[Job]] = defaultdict(list)
+    for job in jobs:
+        reason = cut_reason(reasons.get(job.pk, job.why_waiting))
+        # Trials of a search wait also while others of them run.
+        if reason != job.why_waiting and (job.state in WAITING or job.facts.has_trials):
+            changed[job.why_waiting, reason].append(job)
+    for (before, reason), rows in changed.items():
+        for part in batched(rows, REASONS_AT_ONCE):
+            # If another process has stored a reason since the row was read, that one is newer: it may be why
+            # choosing trials failed.
+            known = Job.objects.filter(pk__in=[job.pk for job in part], why_waiting=before)
+            known.filter(state__in=PLACEABLE).update(why_waiting=reason)
+        for job in rows:
+            job.why_waiting = reason
 
 
-def _explain_searches_without_trials(jobs: Iterable[Job], pools: dict[str, LivePool]) -> None:
-    """Record why searches without a trial to place wait: only workers choose trials' values."""
+def _explain_searches_without_trials(jobs: Iterable[Job], live: Mapping[str, LivePool]) -> dict[int, str]:
+    """Return why searches without a trial to place wait: only workers choose trials' values."""
+    reasons = {}
     # Scripts choose those of an external search, which has no revision.
     for search in (job for job in jobs if job.facts.has_trials and job.revision_id is not None):
+        if search.state not in WAITING:
+            continue
         try:
-            reason = _why_no_trial(search, pools[search.pool])
+            reasons[search.pk] = live[search.pool].why_unsuitable(search) or _why_no_trial(search)
         except ValueError as error:
-            reason = _invalid_spec(error)
-        _record_reason(search, reason)
+            reasons[search.pk] = _invalid_spec(error)
+    return reasons
 
 
-def _why_no_trial(search: Job, pool: LivePool) -> str:
-    if not pool.workers:
-        return _no_worker(search, pool)
-    if not pool.suitable(search):
-        return why_none_fits(search, [worker.row for worker in pool.workers])
+def _why_no_trial(search: Job) -> str:
     is_known = search.why_waiting.startswith((CHOOSING_FAILED, BUILDING_FIRST))
     return search.why_waiting if is_known else CHOOSING_TRIALS
 
 
 def _invalid_spec(error: ValueError) -> str:
     return f"Its spec is invalid: {error}"
-
-
-def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
-    """Return the pools with their live workers, by name; `taken` are the slots in use, by worker."""
-    # Asked once a pass, and only if there is a job with code of users.
-    minimum = cache(installation.sandbox_minimum)
-    pools: dict[str, LivePool] = defaultdict(lambda: LivePool(minimum=minimum))
-    now = clock.now()
-    silent = given_up_since_heartbeat(now, lease_seconds=WORKER_LEASE_SECONDS)
-    with_lease = Worker.objects.filter(~silent, lease_until__gt=now)
-    for worker in with_lease.exclude(state__in=(Worker.State.LOST, Worker.State.GONE)):
-        if worker.state == Worker.State.DRAINING:
-            # One that ends by itself cannot be enabled again.
-            pools[worker.pool].draining += not worker.info.get("ending")
-        else:
-            # A worker whose disk is full keeps its attempts, but gets no more.
-            free = 0 if worker.info.get("no_space") else worker.slots - taken[worker.pk]
-            pools[worker.pool].workers.append(LiveWorker(worker, free))
-    return pools
 
 
 def _waiting_trials() -> QuerySet[Trial]:
@@ -232,7 +152,7 @@ def _candidates(jobs: Iterable[Job]) -> list[Candidate]:
     return [Candidate(job) for job in jobs if not job.facts.has_trials and not job.payload.task_done]
 
 
-def _next_batches(jobs: Iterable[Job], pools: dict[str, LivePool]) -> Iterator[Candidate]:
+def _next_batches(jobs: Iterable[Job], live: Mapping[str, LivePool]) -> Iterator[Candidate]:
     """Split each search's waiting trials into batches, one per attempt."""
     trials: dict[int, list[Trial]] = defaultdict(list)
     for trial in _waiting_trials().order_by("job", "number"):
@@ -242,111 +162,157 @@ def _next_batches(jobs: Iterable[Job], pools: dict[str, LivePool]) -> Iterator[C
     prefetch_related_objects([*searches.values()], "revision")
     for pk, search in searches.items():
         concurrency = 0
-        # `place_jobs` reports an invalid spec.
+        # `_Works` reports an invalid spec.
         with suppress(ValueError):
-            concurrency = pools[search.pool].concurrency(search)
+            concurrency = live[search.pool].concurrency(search)
             concurrency = min(concurrency, _trial_limit(search) or concurrency)
         for batch in batched(trials[pk], batches.batch_size(search, len(trials[pk]), concurrency)):
             yield Candidate(search, batch)
 
 
-def _why_waiting(
-    candidate: Candidate,
-    pool: LivePool,
-    suitable: list[LiveWorker],
-    used: dict[int | None, int],
-    running: dict[int, int],
-    installing: Callable[[], package_installs.ByPackages],
-    held: HeldGpus,
-) -> str | None:
-    """Return a sentence that states why a candidate waits, or None if it can be placed.
+def _read_state(
+    candidates: Sequence[Candidate], live: Mapping[str, LivePool], taken: Sequence[OpenAttempt]
+) -> State:
+    """Return the state on which the placement of these candidates is decided."""
+    now = clock.estimate()
+    works = _Works(candidates, live, now)
+    slots_taken = open_attempts.sum_open_attempts(taken).slots_of_worker
+    wanted = {candidate.job.pool for candidate in candidates}
+    preempting = pools.preempting_pools() & wanted
+    return State(
+        now=now.timestamp(),
+        waiting=works.read(),
+        machines=[
+            _machine(worker, slots_taken[worker.pk]) for pool in live.values() for worker in pool.workers
+        ],
+        fitting=works.fitting,
+        running=preemption.plain_attempts(taken, with_checkpoints=bool(preempting)),
+        reservations=_reservations_of(wanted, now),
+        of_person=_limits_of_people(),
+        of_project=works.of_project,
+        used=shares.read_use(taken, now),
+        preempting=preempting,
+        rooms=works.rooms,
+    )
 
-    A job that waits for slots blocks the workers that could run it. One that waits for its packages, its
-    project's quota, its search's limit or GPUs that others hold does not, since no free slot would help it.
 
-    Args:
-        candidate: the first candidate that is not placed yet.
-        pool: its pool.
-        suitable: the workers in the pool that could run it.
-        used: the number of slots in use, by project.
-        running: the number of open attempts, by search.
-        installing: returns the packages that are being installed.
-        held: the GPUs that others hold.
+def _limits_of_people() -> dict[int, Limit]:
+    limited = User.objects.filter(max_slots__isnull=False).values_list("pk", "max_slots", "username")
+    return {key: Limit(slots, name) for key, slots, name in limited if slots is not None}
+
+
+def _reservations_of(wanted: set[str], now: dt.datetime) -> list[Reservation]:
+    rows = reservations.open_reservations(now).filter(pool__in=wanted)
+    return [reservations.plain_reservation(row) for row in rows]
+
+
+def _machine(worker: Worker, taken: int) -> Machine:
+    free = free_slots(worker, taken)
+    return Machine(worker.pk, worker.name, worker.pool, worker.slots, free.number, free.closed, free.note)
+
+
+class _Works:
+    """Converts candidates to the works on which a placement is decided.
+
+    Attributes:
+        fitting: the workers that can run work with these needs.
+        of_project: the quotas of slots of the candidates' projects.
+        rooms: the free GPUs of workers for these needs, where others hold some or not all are alike.
     """
+
+    def __init__(
+        self, candidates: Sequence[Candidate], live: Mapping[str, LivePool], now: dt.datetime
+    ) -> None:
+        self.fitting: dict[Hashable, list[int]] = {}
+        self.of_project: dict[int, Limit] = {}
+        self.rooms: dict[Hashable, dict[int, Room]] = {}
+        self._notes: dict[Hashable, str] = {}
+        self._held = HeldGpus(worker for pool in live.values() for worker in pool.workers)
+        self._candidates, self._live, self._now = candidates, live, now
+        self._installing = cache(package_installs.running_installations)
+        self._holders = Holders((candidate.job, candidate.trials) for candidate in candidates)
+        self._disk: dict[int, str | None] = {}
+
+    def read(self) -> list[Work]:
+        """Return the works, in the order of the candidates."""
+        return [self._work(number, candidate) for number, candidate in enumerate(self._candidates)]
+
+    def _work(self, number: int, candidate: Candidate) -> Work:
+        job, pool = candidate.job, self._live[candidate.job.pool]
+        needs: Hashable = None
+        refusal, suitable = "", list[Worker]()
+        most: int | None = None
+        try:
+            refusal = pool.why_unsuitable(job)
+            if not refusal:
+                suitable = pool.suitable(job)
+                needs = self._needs(job, suitable)
+                refusal = package_installs.describe_wait(job, self._installing) or ""
+                if not self.fitting[needs]:
+                    refusal = refusal or self._held.why_wait(job, suitable)
+            most = _trial_limit(job) if candidate.trials else None
+        # A revision that no longer parses must not stop the other jobs.
+        except ValueError as error:
+            refusal = _invalid_spec(error)
+        if job.project is not None:
+            refusal = refusal or self._why_disk_is_full(job.project) or ""
+            if job.project.max_slots is not None:
+                self.of_project[job.project.pk] = Limit(job.project.max_slots, str(job.project))
+        near, near_reason = frozenset[int](), ""
+        if suitable and self._holders:
+            near = frozenset(self._holders.near(job, candidate.trials, suitable))
+            near_reason = self._holders.why_wait(job, candidate.trials, suitable) or ""
+        return Work(
+            key=number,
+            job=job.pk,
+            person=job.created_by_id,
+            project=job.project_id,
+            priority=job.priority,
+            queued=(job.queued or job.created).timestamp(),
+            number=candidate.trials[0].number if candidate.trials else 0,
+            slots=job.slots,
+            pool=job.pool,
+            needs=needs,
+            seconds=_seconds_of(candidate, self._now),
+            refusal=refusal,
+            most=most,
+            most_reason="" if most is None else limit_reason(most),
+            near=near,
+            near_reason=near_reason,
+            note=self._notes.get(needs, ""),
+        )
+
+    def _needs(self, job: Job, suitable: Sequence[Worker]) -> Hashable:
+        """Return the key of the needs; note which workers fit, and the GPUs that they have for it."""
+        kind = self._held.kind(job, suitable)
+        needs: Hashable = self._live[job.pool].needs(job)
+        if kind is not None:
+            needs = (needs, kind)
+        if needs not in self.fitting:
+            able = [worker for worker in suitable if self._held.is_able(job, worker)]
+            self.fitting[needs] = [worker.pk for worker in able]
+            if kind is not None:
+                rooms = {worker.pk: self._held.room(job, worker) for worker in able}
+                self.rooms[needs] = {key: room for key, room in rooms.items() if room is not None}
+                self._notes[needs] = self._held.describe(job, able)
+        return needs
+
+    def _why_disk_is_full(self, project: Project) -> str | None:
+        if project.pk not in self._disk:
+            self._disk[project.pk] = quotas.why_disk_is_full(project)
+        return self._disk[project.pk]
+
+
+def _seconds_of(candidate: Candidate, now: dt.datetime) -> float | None:
+    """Return how long a candidate may run, or None if nothing limits it."""
     job = candidate.job
-    if not pool.workers:
-        return _no_worker(job, pool)
-    if not suitable:
-        return why_none_fits(job, [worker.row for worker in pool.workers])
-    if (reason := package_installs.describe_wait(job, installing)) is not None:
-        return reason
-    if (reason := _why_at_quota(job, used)) is not None:
-        return reason
-    if candidate.trials and (limit := _trial_limit(job)) is not None and running[job.pk] >= limit:
-        return limit_reason(limit)
-    able = [worker for worker in suitable if held.is_able(job, worker.row)]
-    if not able:
-        return held.why_wait(job, [worker.row for worker in suitable])
-    if _freest_worker(able, job, held) is not None:
-        return None
-    return _why_no_slot(job, able, held)
-
-
-def _why_no_slot(job: Job, suitable: list[LiveWorker], held: HeldGpus) -> str:
-    """Return why no worker has enough free slots, and block those that could have them for this job."""
-    if (first := suitable[0].blocked_by) is not None and all(worker.blocked_by for worker in suitable):
-        return f"Job {first.pk} is ahead of it and waits for {format_slots(first.slots)}."
-    return f"{_no_room(job, suitable, held)} {held.describe(job, [live.row for live in suitable])}".strip()
-
-
-def _why_at_quota(job: Job, used: dict[int | None, int]) -> str | None:
-    if job.project is None:
-        return None
-    quota = job.project.max_slots
-    if quota is not None and used[job.project_id] + job.slots > quota:
-        return f"Project {job.project} uses {used[job.project_id]} of its {format_slots(quota)}."
-    return quotas.why_disk_is_full(job.project)
-
-
-def _choose_worker(
-    candidate: Candidate, suitable: list[LiveWorker], holders: Holders, held: HeldGpus
-) -> LiveWorker | None:
-    """Return a worker with enough free slots: one that has the work's checkpoints, if there is one.
-
-    None also if the work waits for such a worker, which does not block the jobs behind it.
-    """
-    job, rows = candidate.job, [worker.row for worker in suitable]
-    near = holders.near(job, candidate.trials, rows)
-    worker = _freest_worker([worker for worker in suitable if worker.row.pk in near], job, held)
-    if worker is not None or holders.why_wait(job, candidate.trials, rows) is not None:
-        return worker
-    return _freest_worker(suitable, job, held)
-
-
-def _freest_worker(workers: list[LiveWorker], job: Job, held: HeldGpus) -> LiveWorker | None:
-    """Return the worker with the most free slots for a job, if it has enough."""
-    open_ = (worker for worker in workers if worker.blocked_by is None)
-    freest = max(open_, key=lambda worker: worker.room(job, held), default=None)
-    return freest if freest is not None and freest.room(job, held) >= job.slots else None
-
-
-def _no_worker(job: Job, pool: LivePool) -> str:
-    if pool.draining:
-        return f"All workers of pool {job.pool} are draining; enable one on the Workers page."
-    return describe_missing_workers(job.pool, job.labels)
-
-
-def _no_room(job: Job, suitable: list[LiveWorker], held: HeldGpus) -> str:
-    """Return why no worker has enough free slots, and block the workers unless their disks are full."""
-    full = [worker.row for worker in suitable if worker.row.info.get("no_space")]
-    if len(full) == len(suitable):
-        # The workers are not blocked: all their jobs wait for this reason, and each shows it.
-        return f"The disk of {full[0].name} is nearly full; once space is free, the job starts automatically."
-    total = sum(worker.row.slots for worker in suitable)
-    free = max(worker.room(job, held) for worker in suitable if worker.blocked_by is None)
-    for worker in suitable:
-        worker.blocked_by = worker.blocked_by or job
-    return f"It needs {job.slots} of the {format_slots(total)} of pool {job.pool}; {max(free, 0)} free now."
+    if not candidate.trials:
+        # Attempts that ended count against the limit too, so this is the most.
+        return None if job.max_minutes is None else job.max_minutes * search_time.SECONDS_PER_MINUTE
+    try:
+        return search_time.most_seconds(job, now)
+    except ValueError:
+        return None  # its spec is invalid, which is the reason to wait
 
 
 def _trial_limit(job: Job) -> int | None:

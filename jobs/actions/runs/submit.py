@@ -65,6 +65,7 @@ def submit(revision: Revision, *, by: User) -> Job:
             priority=spec.resources.priority,
             slots=spec.resources.slots,
             max_restarts=spec.resources.max_restarts,
+            max_minutes=None if facts.has_trials else spec.resources.max_minutes,
             created_by=by,
         )
         audit.record(
@@ -160,7 +161,15 @@ def devices_like(job: Job | None) -> dict[str, Any]:
     return {"pool": job.pool, "slots": mesh.size()}
 
 
-def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots: int = 1) -> Job:
+def create_step(
+    root: Job,
+    payload: Payload,
+    ordinal: int,
+    *,
+    title: str,
+    slots: int = 1,
+    max_minutes: float | None = None,
+) -> Job:
     """Create a step's job under a root, or return the existing one."""
     # A unique constraint on these three columns makes concurrent calls create one row.
     row, _ = Job.objects.get_or_create(
@@ -181,6 +190,7 @@ def create_step(root: Job, payload: Payload, ordinal: int, *, title: str, slots:
             "priority": root.priority,
             "slots": slots,
             "max_restarts": root.max_restarts,
+            "max_minutes": max_minutes,
             "queued": clock.now(),
             "created_by": root.created_by,
         },

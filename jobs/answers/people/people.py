@@ -12,6 +12,9 @@ class PersonOut(Answer):
     user: str
     admin: bool
     active: bool
+    max_slots: int | None = Field(
+        description="How many slots the person's jobs may hold at once; null means no limit."
+    )
     last_login: Time | None
     joined: Time
 

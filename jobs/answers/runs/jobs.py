@@ -79,6 +79,9 @@ class JobOut(Answer):
     pool: str
     labels: dict[str, str] = Field(description="Only workers with all of these labels run it.")
     slots: int
+    max_minutes: float | None = Field(
+        description="How long it may run, without waiting and pauses; null for no limit, and for a search."
+    )
     results: Stored[ResultsOut]
     sandbox: Stored[SandboxOut | None] = Field(
         description="The weakest sandbox that its code of users had; null without such code, and until it "

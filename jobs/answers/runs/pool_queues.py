@@ -31,4 +31,8 @@ class PoolQueueOut(Answer):
     workers: int = Field(description="Live workers that take work.")
     draining: int = Field(description="Live workers that take no more work.")
     refusing: int = Field(description="Live workers that take no work because of a GPU that cannot be used.")
+    preemption: bool = Field(
+        description="Whether waiting jobs of higher priority let running ones of lower priority write a "
+        "checkpoint and wait."
+    )
     labels: list[LabelledQueueOut] = Field(description="The queue by the labels that jobs ask for.")

@@ -75,6 +75,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
                 rank,
                 title=f"Retrain trial {member.trial}",
                 slots=root.slots,
+                max_minutes=spec.resources.max_minutes,
             )
             for rank, member in enumerate(members, start=1)
         ]

@@ -79,6 +79,7 @@ def person_out(user: User) -> PersonOut:
         user=user.username,
         admin=user.is_superuser,
         active=user.is_active,
+        max_slots=user.max_slots,
         last_login=user.last_login,
         joined=user.date_joined,
     )

@@ -4,12 +4,13 @@ A worker reports for each GPU how much memory processes hold that it did not sta
 for a job is no place for that job. The worker checks again when it takes the GPU.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable
 from typing import NamedTuple
 
 from jobs import clock
 from jobs.models import Attempt, Job, Worker
+from jobs.placement.state import Room
 from jobs.queries.runs.devices import gpu_of, jobs_with_needs, mesh_of
 from jobs.spec.checks.gpu_memory import (
     UNKNOWN_NEED,
@@ -90,37 +91,33 @@ class HeldGpus:
         self._wishes: dict[int, _Wish] = {}
         self._open: dict[tuple[int, MemoryNeed, GpuWish | None, bool], list[DeviceState]] = {}
         self._attempts: dict[int, dict[int, int]] | None = None
-        self._placed = Counter[int]()
 
     def is_able(self, job: Job, worker: Worker) -> bool:
         """Return whether a worker would have GPUs for a job if all of its own attempts ended."""
         wish = self._wish(job, worker)
         return wish is None or self._has_enough(wish, worker, runs=False)
 
-    def room(self, job: Job, worker: Worker) -> int:
-        """Return how many slots of a worker have a GPU for a job now, without regard to its free slots."""
+    def kind(self, job: Job, workers: Iterable[Worker]) -> Hashable:
+        """Return a value that is equal for jobs with the same `room` on these workers."""
+        return next((wish for worker in workers if (wish := self._wish(job, worker)) is not None), None)
+
+    def room(self, job: Job, worker: Worker) -> Room | None:
+        """Return the free GPUs of a worker for a job; None if its free slots alone decide."""
         wish = self._wish(job, worker)
         # Jobs that name their GPUs share them.
         if wish is None or (wish.names and self._has_enough(wish, worker)):
-            return worker.slots
+            return None
         if not self._has_enough(wish, worker):
-            return 0
+            return Room(0, job.slots)
         devices, attempts = self._devices[worker.pk], self._attempts_of(worker)
         places = places_of_gpu(worker.slots, len(devices))
         able = self._open_to(wish, worker)
         free = sum(max(places - len(_holders(device, attempts)), 0) for device in able)
         reported = {pk for device in devices for pk in device.get("attempts", ())}
         # Attempts that were placed since the worker's last report will take GPUs of these.
-        free -= sum(slots for pk, slots in attempts.items() if pk not in reported) + self._placed[worker.pk]
-        if wish.gpu is not None:
-            return worker.slots if free >= wish.slots else 0
+        free -= sum(slots for pk, slots in attempts.items() if pk not in reported)
         # A job with more slots than there are GPUs gets all of them.
-        return worker.slots if job.slots > len(devices) <= free else max(free, 0)
-
-    def place(self, job: Job, worker: Worker) -> None:
-        """Note that a job was placed on a worker in this pass."""
-        if self._wish(job, worker) is not None:
-            self._placed[worker.pk] += job.slots
+        return Room(free, min(job.slots, len(devices)) if wish.gpu is None else wish.slots)
 
     def describe(self, job: Job, workers: Iterable[Worker]) -> str:
         """Return who holds the GPUs that a job cannot get, as a sentence; empty if none is held."""

@@ -149,6 +149,7 @@ def _job_out(
         pool=job.pool,
         labels=job.labels,
         slots=job.slots,
+        max_minutes=job.max_minutes,
         results=cast(
             ResultsOut, results | {"warnings": warnings, "artifacts": job_artifacts, "versions": registered}
         ),

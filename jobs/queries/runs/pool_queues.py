@@ -17,6 +17,7 @@ from jobs.models import Job, Trial, Worker
 from jobs.queries.runs import open_attempts
 from jobs.queries.runs.held_gpus import held_slots
 from jobs.queries.runs.open_attempts import OpenAttempts
+from jobs.queries.runs.pools import preempting_pools
 from jobs.queries.search.waiting import BUILDING_FIRST
 from jobs.states import PLACEABLE, WAITING, Desired
 
@@ -57,7 +58,8 @@ def pool_queues(name: str | None = None) -> list[PoolQueueOut]:
         pools.setdefault(waiting.job.pool, _Pool(waiting.job.pool)).waiting.append(waiting)
     for worker in _live_workers(name, now):
         pools.setdefault(worker.pool, _Pool(worker.pool)).workers.append(worker)
-    return [_pool_out(pools[pool], taken, now) for pool in sorted(pools)]
+    preempting = preempting_pools()
+    return [_pool_out(pools[pool], taken, now, preemption=pool in preempting) for pool in sorted(pools)]
 
 
 def _open_jobs(pool: str | None) -> list[Job]:
@@ -122,7 +124,7 @@ def _live_workers(pool: str | None, now: dt.datetime) -> list[Worker]:
     return list(rows if pool is None else rows.filter(pool=pool))
 
 
-def _pool_out(pool: _Pool, taken: OpenAttempts, now: dt.datetime) -> PoolQueueOut:
+def _pool_out(pool: _Pool, taken: OpenAttempts, now: dt.datetime, *, preemption: bool) -> PoolQueueOut:
     up = [worker for worker in pool.workers if worker.state == Worker.State.UP]
     able = [worker for worker in up if not worker.refusal]
     busy = sum(taken.slots_of_worker[worker.pk] for worker in pool.workers)
@@ -141,6 +143,7 @@ def _pool_out(pool: _Pool, taken: OpenAttempts, now: dt.datetime) -> PoolQueueOu
         workers=len(able),
         draining=len(pool.workers) - len(up),
         refusing=len(up) - len(able),
+        preemption=preemption,
         labels=[
             LabelledQueueOut(
                 labels=dict(labels),

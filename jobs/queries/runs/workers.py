@@ -13,6 +13,7 @@ from jobs.answers.runs.workers import WarmProcessOut, WorkerInfoOut, WorkerOut
 from jobs.errors import NotFound
 from jobs.messages.warm_processes import Warm
 from jobs.models import Attempt, Trial, User, Worker
+from jobs.queries.runs.pools import preempting_pools
 from jobs.queries.runs.worker_devices import DeviceView, Slot, devices_of, shown_devices
 from jobs.queries.visibility import visible_ids
 from jobs.spec.labels import has_labels
@@ -72,6 +73,7 @@ class Pool:
 
     name: str
     workers: list[WorkerView] = field(default_factory=list)
+    preemption: bool = False
 
     @property
     def slots(self) -> int:
@@ -137,8 +139,9 @@ def pools_with_workers(user: User) -> list[Pool]:
     rows = _without_restarted(rows)
     held = _held_slots(user, rows)
     now = clock.estimate()
+    preempting = preempting_pools()
     for worker in rows:
-        pool = by_name.setdefault(worker.pool, Pool(worker.pool))
+        pool = by_name.setdefault(worker.pool, Pool(worker.pool, preemption=worker.pool in preempting))
         alive = worker.lease_until > now and worker.state != Worker.State.LOST
         pool.workers.append(WorkerView(worker, _slots_of_worker(worker, held[worker.pk], alive), alive))
     return list(by_name.values())

@@ -20,3 +20,12 @@ def elapsed_fraction(search: Job, now: datetime) -> float:
     """Return which fraction of its time limit has passed; 0 without a limit."""
     limit, seconds = outcomes.search_of(search).max_minutes, seconds_left(search, now)
     return 0.0 if limit is None or seconds is None else 1.0 - seconds / (limit * SECONDS_PER_MINUTE)
+
+
+def most_seconds(search: Job, now: datetime) -> float | None:
+    """Return how long a search's trials may run from now on. None without a limit."""
+    limit = outcomes.search_of(search).max_minutes
+    if limit is None:
+        return None
+    left = seconds_left(search, now)
+    return limit * SECONDS_PER_MINUTE if left is None else left

@@ -6,11 +6,12 @@ A page shows each sentence once for all trials to which it applies, so sentences
 from django.db.models import Sum
 
 from jobs.models import Attempt, Job, Trial, Worker
+from jobs.placement.sentences import format_slots
 from jobs.queries.code import package_installs
 from jobs.queries.runs.devices import fitting_workers, why_none_fits
 from jobs.queries.runs.held_gpus import HeldGpus
 from jobs.queries.search import outcomes
-from jobs.states import WAITING, Desired, TrialState
+from jobs.states import PLACEABLE, WAITING, Desired, TrialState
 
 NEXT = "Queued at a runner, after other trials."
 AT_RUNG = "At the end of a rung. When the other trials have reached it, the best ones continue."
@@ -59,7 +60,8 @@ def _shared_reason(search: Job) -> str:
         return by_kind
     if search.desired != Desired.RUNNING:
         return f"The search was requested to be {search.desired}."
-    if search.state in WAITING and search.why_waiting:
+    # The scheduler's reason, which also knows limits, reservations and shares of persons.
+    if search.state in PLACEABLE and search.why_waiting:
         return search.why_waiting
     live = list(Worker.objects.live(search.pool))
     fitting = fitting_workers(search, live)
@@ -79,7 +81,10 @@ def _shared_reason(search: Job) -> str:
         Attempt.objects.open().filter(worker__in=workers).values_list("worker").annotate(Sum("slots"))
     )
     # A trial needs all of its slots on one worker.
-    free = max(min(worker.slots - busy.get(worker.pk, 0), held.room(search, worker)) for worker in fitting)
+    free = 0
+    for worker in fitting:
+        slots, room = worker.slots - busy.get(worker.pk, 0), held.room(search, worker)
+        free = max(free, slots if room is None else room.slots(slots))
     if free < search.slots:
         total = sum(workers.values())
         needed = f"{search.slots} of the {format_slots(total)} of pool {search.pool}; {free} free now."
@@ -90,8 +95,3 @@ def _shared_reason(search: Job) -> str:
 def limit_reason(limit: int) -> str:
     """Return the reason for a search that runs as many trials as its spec allows."""
     return f"The search runs at most {limit} trial{'' if limit == 1 else 's'} at a time, as set in its spec."
-
-
-def format_slots(count: int) -> str:
-    """Return a slot count with its noun, such as `1 slot`."""
-    return f"{count} slot{'' if count == 1 else 's'}"

@@ -94,6 +94,9 @@ class Plan(Frozen):
     )
     stopped_by: str | None = Field(description="the measure that ends its training early; null: nothing does")
     steps: tuple[str, ...]
+    minutes_per_training: float | None = Field(
+        description="the time limit of a training or script, and of each retraining after a search"
+    )
     slots: int
     slots_per_trial: int
     parallel_trials: int
@@ -162,6 +165,7 @@ def make_plan(
         *layout_warnings(spec, known),
         *shadow_warnings(spec, _listed_variables(spec, described, known)),
         *plan_warnings.time_warnings(spec, now.workers),
+        *plan_warnings.limit_warnings(spec),
         *plan_warnings.worker_warnings(spec, now.workers, unlabelled=now.unlabelled, refusals=now.refusals),
         *plan_warnings.gpu_warnings(spec, now.workers),
     ]
@@ -231,6 +235,7 @@ def _device_fields(spec: ExperimentSpec, trials: int, now: Situation) -> dict[st
     return {
         "slots": spec.resources.slots * parallel,
         "slots_per_trial": spec.resources.slots,
+        "minutes_per_training": spec.resources.max_minutes,
         "parallel_trials": parallel,
         "free_slots": now.free_slots,
         "total_slots": now.total_slots,

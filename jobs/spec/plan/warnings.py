@@ -189,6 +189,16 @@ def time_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iter
         )
 
 
+def limit_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
+    """Yield a warning if the time limit of trainings is set for a search, which it does not end."""
+    if spec.resources.max_minutes is not None and spec.search is not None:
+        yield warning(
+            "/resources/max_minutes",
+            "this ends each retraining after the search, but neither the search nor its trials",
+            "Set search.max_minutes to end the search",
+        )
+
+
 def gpu_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
     """Yield a warning if user code runs on the CPU, although workers have GPUs.
 

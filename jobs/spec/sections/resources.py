@@ -12,6 +12,8 @@ from jobs.spec.sections.gpu import GpuDevice, GpuWish
 
 POOL = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 """The names that a pool may have."""
+MOST_MINUTES = 525_600
+"""A year."""
 
 
 class Resources(Frozen):
@@ -26,6 +28,13 @@ class Resources(Frozen):
     hosts: int = Field(default=1, ge=1, description="only 1 is available yet")
     priority: int = Field(default=50, ge=0, le=100)
     max_restarts: int = Field(default=5, ge=0, le=1000)
+    max_minutes: float | None = Field(
+        default=None,
+        gt=0,
+        le=MOST_MINUTES,
+        description="ends a training or script that has run for so long, without waiting and pauses; in a "
+        "search, each retraining: search.max_minutes ends the search",
+    )
     memory_gib: float | None = Field(default=None, gt=0, description="cap for the run's memory")
 
     @field_validator("hosts")

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jobs.actions.registry import registration
-from jobs.actions.runs import attempt_end, pipeline, schedule
+from jobs.actions.runs import attempt_end, pipeline, schedule, time_limits
 from jobs.actions.search import suggest
 from jobs.kinds.train.actions import TrainActions
 from jobs.messages.suggest import Answer, Suggestion
@@ -160,6 +160,19 @@ def placement(spec: ExperimentSpec, yard: Yard) -> Any:
     schedule.place_jobs()
     placed = Attempt.objects.filter(job__in=(older, job)).select_related("worker").order_by("pk")
     return [(attempt.job_id == job.pk, attempt.worker.pool, attempt.slots) for attempt in placed]
+
+
+@in_new_rows
+def ended_after_half_an_hour(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return whether a training that has run for half an hour is requested to stop."""
+    worker = PretendWorker(slots=4)
+    job = _submit(yard, spec)
+    schedule.place_jobs()
+    worker.claim_all()
+    Attempt.objects.update(claimed=timezone.now() - timedelta(minutes=30))
+    time_limits.end_overdue()
+    job.refresh_from_db()
+    return job.desired
 
 
 @in_new_rows

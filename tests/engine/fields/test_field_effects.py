@@ -261,6 +261,7 @@ EFFECTS: dict[str, Effect] = {
     "/resources/gpu/count": Effect(probes.given_gpus, 2, {"/resources/slots": 2, "/resources/gpu": {}}),
     "/resources/priority": Effect(rows.placement, 90),
     "/resources/max_restarts": Effect(rows.restarts, 0),
+    "/resources/max_minutes": Effect(rows.ended_after_half_an_hour, 20),
     "/resources/memory_gib": Effect(probes.cap, 3.0),
 }
 

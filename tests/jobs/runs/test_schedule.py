@@ -56,9 +56,9 @@ def test_an_error_reported_during_a_pass_is_not_overwritten_by_it(
     assert claimed is not None
     explain = schedule._explain_searches_without_trials
 
-    def report_first(*rows_and_pools: Any) -> None:
+    def report_first(*rows_and_pools: Any) -> dict[int, str]:
         suggest.report_failure(claimed, "the space is empty")
-        explain(*rows_and_pools)
+        return explain(*rows_and_pools)
 
     monkeypatch.setattr(schedule, "_explain_searches_without_trials", report_first)
     assert waits(search) == "Choosing the next trial failed: the space is empty"
@@ -128,7 +128,7 @@ def test_more_waiting_jobs_take_no_more_statements(installation: Yard) -> None:
     assert statements() == few
 
 
-def test_a_pass_over_waiting_trials_costs_six_statements(
+def test_a_pass_over_waiting_trials_costs_eleven_statements(
     installation: Yard, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     search = installation.submit(search={**SEARCH, "parallel_trials": 1})
@@ -140,9 +140,10 @@ def test_a_pass_over_waiting_trials_costs_six_statements(
     trials.queue_by_hand(search, {"units": 48}, by=installation.owner)
     trials.queue_by_hand(search, {"units": 64}, by=installation.owner)
     schedule.place_jobs()  # writes why they wait, and compiles the queries
-    # Open attempts, jobs, trials, their search's revision, live workers, durations of the newest trials.
+    # Open attempts, jobs, trials, their search's revision, live workers, durations of the newest trials. For
+    # the order: shares, ended attempts that they lack, limits of people, reservations, settings of pools.
     # PostgreSQL is also asked for the time.
-    with django_assert_max_num_queries(7 if connection.vendor == "postgresql" else 6):
+    with django_assert_max_num_queries(12 if connection.vendor == "postgresql" else 11):
         assert schedule.place_jobs() == 0
     assert attempt.job.trials.waiting().count() == 2
 

@@ -76,16 +76,16 @@ def test_trials_released_during_placement_are_not_overtaken(
     pipeline.advance_all()
     suggest_from_grid(attempt.job)
     assert attempt.job.trials.waiting().exists()
-    look = open_attempts.count_open_attempts
+    look = open_attempts.read_open_attempts
 
-    def lost_afterwards() -> open_attempts.OpenAttempts:
+    def lost_afterwards() -> list[open_attempts.OpenAttempt]:
         taken = look()
         attempt_end.finish(attempt.pk, Outcome.LOST)
         return taken
 
-    monkeypatch.setattr(open_attempts, "count_open_attempts", lost_afterwards)
+    monkeypatch.setattr(open_attempts, "read_open_attempts", lost_afterwards)
     assert schedule.place_jobs() == 0
-    monkeypatch.setattr(open_attempts, "count_open_attempts", look)
+    monkeypatch.setattr(open_attempts, "read_open_attempts", look)
     schedule.place_jobs()
     (again,) = solo.claim_all()
     assert again.trials.order_by("number").first() == held[0]

@@ -61,6 +61,9 @@ KNOWN = {
     "executions": 3,
     "max_minutes": 5,
     "max_trials": None,
+    "begins": None,
+    "ends": "2100-01-01T00:00:00Z",
+    "pool": "default",
 }
 """Values of fields, so that bodies are good enough to come to the check of the role."""
 

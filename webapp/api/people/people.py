@@ -7,7 +7,7 @@ from ninja.responses import Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions.people import departures, people
+from jobs.actions.people import departures, people, person_limits
 from jobs.answers.people.departures import DepartureOut
 from jobs.answers.people.people import ChangedPersonOut, InvitedOut, PersonOut
 from jobs.errors import BadInput
@@ -44,6 +44,12 @@ class UserChange(In):
 
     active: bool | None = None
     admin: bool | None = None
+    max_slots: int | None = Field(
+        None,
+        ge=1,
+        le=person_limits.HIGHEST,
+        description="How many slots the person's jobs may hold at once; null means no limit.",
+    )
     hand_tokens_to: str | None = Field(
         None,
         min_length=1,
@@ -80,7 +86,7 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
 
 @router.patch("/users/{username}", response=ChangedPersonOut, auth=needs("admin"))
 def change_user(request: HttpRequest, username: str, body: UserChange) -> ChangedPersonOut:
-    """Deactivate or reactivate an account, or grant or revoke the admin right.
+    """Deactivate or reactivate an account, grant or revoke the admin right, or limit the person's slots.
 
     The tokens of a deactivated account are kept unless they are handed over or revoked. The answer names
     them: they stop, and work again after a reactivation.
@@ -103,6 +109,8 @@ def change_user(request: HttpRequest, username: str, body: UserChange) -> Change
             )
         active = body.active if body.active is not False else None
         people.change_person(user, active=active, admin=body.admin, by=actor(request))
+        if "max_slots" in body.model_fields_set:
+            person_limits.set_max_slots(user, body.max_slots, by=actor(request))
     user.refresh_from_db()
     kept = [] if body.active is None else list(unexpired_tokens(user))
     return changed_person_out(user, kept)

@@ -29,7 +29,7 @@ from jobs.spec.json_types import JsonObject
 from jobs.spec.labels import Labels
 from jobs.spec.name_lists import read_names
 from jobs.spec.problems import Problem
-from jobs.spec.sections.resources import POOL
+from jobs.spec.sections.resources import MOST_MINUTES, POOL
 from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor, caller
@@ -85,6 +85,9 @@ class JobChange(In):
     pool: str | None = Field(None, pattern=POOL)
     labels: Labels | None = Field(
         None, description="Replaces the labels that a worker must have; {} asks for none."
+    )
+    max_minutes: float | None = Field(
+        None, gt=0, le=MOST_MINUTES, description="The time limit of a training or script."
     )
 
 
@@ -159,10 +162,17 @@ def get_job(request: HttpRequest, job_id: Id, response: HttpResponse) -> JobOut:
 
 @router.patch("/jobs/{int:job_id}", response=ChangedJobOut)
 def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> ChangedJobOut:
-    """Change a job's priority, pool or labels. `warnings` names a pool without a worker."""
+    """Change a job's priority, pool, labels or time limit. `warnings` names a pool without a worker."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
-    changed = control.change(job, priority=body.priority, pool=body.pool, labels=body.labels, by=who)
+    changed = control.change(
+        job,
+        priority=body.priority,
+        pool=body.pool,
+        labels=body.labels,
+        max_minutes=body.max_minutes,
+        by=who,
+    )
     warnings = [
         {"pointer": problem.pointer, "message": problem.message} for problem in resource_warnings(changed)
     ]

@@ -5,10 +5,10 @@ from typing import Annotated
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from ninja.responses import Status
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from jobs import access
-from jobs.actions.runs import workers
+from jobs.actions.runs import preemption, workers
 from jobs.answers.runs.pool_queues import PoolQueueOut
 from jobs.answers.runs.workers import WorkerOut
 from jobs.models import Worker
@@ -17,9 +17,10 @@ from jobs.queries.runs.pool_queues import pool_queues
 from jobs.spec.sections.resources import POOL
 from webapp.api.auth import actor, needs
 from webapp.api.paging import Page, Paging, paginate_bulk
-from webapp.api.shapes import Id, OneOf
+from webapp.api.shapes import Id, In, OneOf
 
 router = Router()
+PoolName = Annotated[str, StringConstraints(pattern=POOL)]
 
 
 class WorkerFilter(Schema):
@@ -57,6 +58,23 @@ def list_queues(
 ) -> Page[PoolQueueOut]:
     """Return the length and the age of the queue of each pool, in one page."""
     return Page[PoolQueueOut](items=pool_queues(filters.pool), next=None)
+
+
+class PoolChange(In):
+    """The setting of a pool to change."""
+
+    preemption: bool
+
+
+@router.patch("/queue/pools/{pool}", response=PoolQueueOut, auth=needs("admin"))
+def change_pool(request: HttpRequest, pool: PoolName, body: PoolChange) -> PoolQueueOut:
+    """Switch preemption in a pool on or off. For the installation's administrators.
+
+    Where it is on, a waiting job of higher priority lets a running one of lower priority write a checkpoint
+    and wait again. Runs that could not continue from a checkpoint are left alone.
+    """
+    preemption.set_preemption(pool, body.preemption, by=actor(request))
+    return next(iter(pool_queues(pool)))
 
 
 @router.get("/workers/{worker_id}", response=WorkerOut, auth=needs("read", "admin"))

@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 
 from jobs.actions.people.people import SLUG
+from jobs.actions.people.person_limits import HIGHEST
 from jobs.actions.people.tokens import ADMIN_SCOPES, OFFERED_SCOPES
 from jobs.models import Role
 from webapp.forms.reading import ReadForm
@@ -75,6 +76,12 @@ class MemberForm(ReadForm):
 class PersonForm(ReadForm):
     username = forms.CharField(max_length=150, label="User name", help_text="Letters, digits and .@+-_")
     admin = forms.BooleanField(required=False, label="Administrator of the installation")
+
+
+class SlotsForm(ReadForm):
+    """An empty field means no limit."""
+
+    max_slots = forms.IntegerField(min_value=1, max_value=HIGHEST, required=False, label="Slots at once")
 
 
 class TokenForm(ReadForm):

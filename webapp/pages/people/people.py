@@ -10,12 +10,14 @@ from django.urls import path
 
 from jobs import access
 from jobs.actions.people import people as actions
+from jobs.actions.people import person_limits
 from jobs.errors import BadInput, Conflict
 from jobs.models import User
+from jobs.placement.sentences import format_slots
 from jobs.public_path import beside_public_path
 from jobs.queries.people import people as query
 from jobs.queries.people.departures import kept_tokens_note, unexpired_tokens
-from webapp.forms.people.people import PersonForm
+from webapp.forms.people.people import PersonForm, SlotsForm
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
 from webapp.template_context import Context
 
@@ -100,9 +102,21 @@ def person_admin(request: Request, username: str) -> HttpResponse:
     return redirect("people")
 
 
+@action
+def person_slots(request: Request, username: str) -> HttpResponse:
+    """Set how many slots a user's jobs may hold at once."""
+    user = _find_person(request, username)
+    limit = SlotsForm.read(request.POST).max_slots
+    person_limits.set_max_slots(user, limit, by=request.user)
+    most = "any number of slots" if limit is None else f"at most {format_slots(limit)}"
+    notify(request, f"{user.username}'s jobs may hold {most} at once.")
+    return redirect("people")
+
+
 urls = [
     path("people", people, name="people"),
     path("people/<str:username>/link", person_link, name="person_link"),
     path("people/<str:username>/active", person_active, name="person_active"),
+    path("people/<str:username>/slots", person_slots, name="person_slots"),
     path("people/<str:username>/admin", person_admin, name="person_admin"),
 ]

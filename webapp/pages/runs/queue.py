@@ -11,6 +11,7 @@ from jobs.actions.runs import control
 from jobs.queries.experiments.plan import resource_warnings
 from jobs.queries.runs import queue as query
 from jobs.queries.runs.queue import Entry
+from jobs.queries.runs.shares import PoolShares, shares_of_pools
 from webapp.forms.runs.queue import ChangeForm
 from webapp.pages.shortcuts import Request, action, notify, page, redirect_back, render_page
 from webapp.template_context import Context
@@ -18,16 +19,21 @@ from webapp.template_context import Context
 
 @dataclass(frozen=True)
 class QueuePage(Context):
-    """The waiting jobs, and those that hold slots."""
+    """The waiting jobs, those that hold slots, and what people use of the pools."""
 
     waiting: list[Entry]
     holding: list[Entry]
+    pools: list[PoolShares]
 
 
 @page
 def queue(request: Request) -> HttpResponse:
     """List the waiting jobs and those that hold slots."""
-    context = QueuePage(waiting=query.waiting_jobs(request.user), holding=query.active_jobs(request.user))
+    context = QueuePage(
+        waiting=query.waiting_jobs(request.user),
+        holding=query.active_jobs(request.user),
+        pools=shares_of_pools(request.user),
+    )
     return render_page(request, "runs/queue.html", context, partial="live")
 
 

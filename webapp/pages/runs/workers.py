@@ -7,11 +7,14 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
+from jobs.actions.runs import preemption
 from jobs.actions.runs import workers as actions
 from jobs.models import PackageEnvironment, Worker
 from jobs.queries.code import environments
 from jobs.queries.runs import workers as query
+from jobs.queries.runs.reservations import Week, week_for
 from jobs.queries.runs.workers import Pool, WorkerView
+from webapp.forms.runs.reservations import ReservationForm
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -28,16 +31,38 @@ from webapp.template_context import Context
 
 @dataclass(frozen=True)
 class WorkersPage(Context):
-    """The pools with their workers."""
+    """The pools with their workers, and the reservations of their slots."""
 
     pools: list[Pool]
+    week: Week
+    form: ReservationForm
 
 
 @page
 def workers(request: Request) -> HttpResponse:
     """Show the pools with their workers."""
-    context = WorkersPage(pools=query.pools_with_workers(request.user))
-    return render_page(request, "runs/workers/list.html", context, partial="live")
+    return workers_page(request)
+
+
+def workers_page(
+    request: Request, *, form: ReservationForm | None = None, status: int = HTTPStatus.OK
+) -> HttpResponse:
+    """Show the pools with their workers. A refused form is shown again with its entries and errors."""
+    context = WorkersPage(
+        pools=query.pools_with_workers(request.user),
+        week=week_for(request.user),
+        form=form or ReservationForm(),
+    )
+    return render_page(request, "runs/workers/list.html", context, partial="live", status=status)
+
+
+@action
+def pool_preemption(request: Request, pool: str) -> HttpResponse:
+    """Switch preemption in a pool on or off."""
+    on = request.POST.get("on") == "1"
+    preemption.set_preemption(pool, on, by=request.user)
+    notify(request, f"Preemption in pool {pool} is {'on' if on else 'off'}.")
+    return redirect_back(request, "workers")
 
 
 @dataclass(frozen=True)
@@ -115,6 +140,7 @@ def _find_worker(request: Request, worker_id: int) -> Worker:
 
 urls = [
     path("workers", workers, name="workers"),
+    path("workers/pools/<slug:pool>/preemption", pool_preemption, name="pool_preemption"),
     path("workers/<int:worker_id>", worker, name="worker"),
     path("workers/<int:worker_id>/drain", worker_drain, name="worker_drain"),
     path("workers/<int:worker_id>/enable", worker_enable, name="worker_enable"),

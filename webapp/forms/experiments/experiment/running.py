@@ -88,6 +88,11 @@ RESOURCES = Section(
                 F("/resources/slots", "Slots per trial"),
                 F("/resources/priority", "Priority", "Higher priorities run first."),
                 F("/resources/max_restarts", "Restarts", "After a lost worker or runner."),
+                F(
+                    "/resources/max_minutes",
+                    "Minutes of a training, at most",
+                    "It then writes a checkpoint and stops. Waiting and pauses do not count.",
+                ),
                 F("/resources/memory_gib", "Memory cap (GiB)", "A run that exceeds it is stopped."),
             ),
         ),

@@ -11,6 +11,7 @@ from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.labels import read_labels
 from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS
+from jobs.spec.sections.resources import MOST_MINUTES
 from jobs.spec.sections.script_model import MAX_TEXT, MODEL_FILE
 from webapp.forms.experiments.script.arguments import SHOWN_FIELDS, ArgumentRows
 from webapp.forms.experiments.script.devices import CHOICES, EXAMPLE, read_axes
@@ -42,6 +43,7 @@ PLACES = {
     "/spec/mesh": "axes",
     "/spec/mesh/devices": "devices",
     "/spec/mesh/simulate": "devices",
+    "/spec/resources/max_minutes": "minutes",
     "/name": "name",
 }
 """The fields of parts of a spec."""
@@ -153,6 +155,13 @@ class ScriptForm(ReadForm):
         max_length=200,
         widget=forms.TextInput(attrs={"placeholder": EXAMPLE}),
         help_text="Names and numbers, which the script finds in TRAINYARD_MESH; 8 alone is one axis.",
+    )
+    minutes = forms.FloatField(
+        label="Minutes, at most",
+        required=False,
+        min_value=0,
+        max_value=MOST_MINUTES,
+        help_text="A single run that takes longer is stopped. Waiting does not count.",
     )
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)

@@ -41,6 +41,7 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
             "labels": values["labels"] or None,
             "slots": values["slots"],
             "gpu": _gpu_spec(values),
+            "max_minutes": values["minutes"],
         },
     }
     if (data := _data_spec(spec_part(base, "data"), values["dataset"])) is not None:
@@ -147,6 +148,7 @@ def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     yield "gpus", fields.get("count")
     yield "devices", devices_of(spec_part(spec, "mesh"))
     yield "axes", axes_text(spec_part(spec, "mesh"))
+    yield "minutes", spec_part(spec, "resources").get("max_minutes")
 
 
 def is_script(spec: Any) -> bool:

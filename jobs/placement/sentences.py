@@ -1,0 +1,72 @@
+"""Formats the sentences that state why work waits."""
+
+import datetime as dt
+from collections.abc import Sequence
+
+from jobs.placement.reservations import UNLIMITED
+from jobs.placement.state import Limit, Reservation, Running, Work
+
+
+def format_slots(count: int) -> str:
+    """Return a slot count with its noun, such as `1 slot`."""
+    return f"{count} slot{'' if count == 1 else 's'}"
+
+
+def at_limit_of_project(limit: Limit, used: int) -> str:
+    """Return that a project uses all slots that it may."""
+    return f"Project {limit.name} uses {used} of its {format_slots(limit.slots)}."
+
+
+def at_limit_of_person(limit: Limit, used: int) -> str:
+    """Return that a person uses all slots that they may."""
+    return f"{limit.name} uses {used} of the {format_slots(limit.slots)} that they may use at once."
+
+
+def none_fits(work: Work) -> str:
+    """Return that no machine can run work. Callers that know why give that as `Work.refusal` instead."""
+    return f"No worker of pool {work.pool} can run it."
+
+
+def no_room(work: Work, total: int, free: int, notes: str) -> str:
+    """Return that work waits for slots."""
+    reason = f"It needs {work.slots} of the {format_slots(total)} of pool {work.pool}; {free} free now."
+    return f"{reason} {notes}".rstrip()
+
+
+def behind(work: Work, first: Work) -> str:
+    """Return that other work waits for the same slots and is ahead."""
+    reason = f"Job {first.job} is ahead of it and waits for {format_slots(first.slots)}"
+    is_younger = (first.queued, first.job) > (work.queued, work.job)
+    if first.priority == work.priority and first.person != work.person and is_younger:
+        return f"{reason}: the person who submitted that one has used less of pool {work.pool} lately."
+    return f"{reason}."
+
+
+def reserved(work: Work, row: Reservation, machine: str, now: float) -> str:
+    """Return that slots are reserved for others while work would run."""
+    what = format_slots(row.slots) if row.slots is not None else "all slots"
+    where = f"worker {machine}" if row.machine else f"pool {row.pool}"
+    begins, ends = format_time(row.begins), format_time(row.ends)
+    reason = f"Reserved for others from {begins} to {ends}: {what} of {where}"
+    if row.begins <= now:
+        return f"{reason}."
+    if work.seconds is not None:
+        return f"{reason}. With its time limit of {work.seconds / 60:g} minutes, it could still run then."
+    reason = f"{reason}. A job without a time limit may run for {UNLIMITED / 3600:g} h"
+    if (minutes := int((row.begins - now) // 60)) < 1:
+        return f"{reason}."
+    return f"{reason}; one with resources.max_minutes of at most {minutes} ends before."
+
+
+def makes_room(leaving: Sequence[Running]) -> str:
+    """Return that running work writes a checkpoint and frees its slots."""
+    jobs = sorted({attempt.job for attempt in leaving})
+    if len(jobs) == 1:
+        return f"Job {jobs[0]} has a lower priority: it writes a checkpoint and makes room."
+    numbers = ", ".join(str(job) for job in jobs)
+    return f"Jobs {numbers} have a lower priority: they write checkpoints and make room."
+
+
+def format_time(seconds: float) -> str:
+    """Return a time in seconds as words, in UTC."""
+    return f"{dt.datetime.fromtimestamp(seconds, dt.UTC):%Y-%m-%d %H:%M} UTC"
