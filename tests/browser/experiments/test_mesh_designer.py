@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from jobs.models import Experiment
 from tests.browser.looking import Look
@@ -40,6 +40,18 @@ def drawn(page: Page, text: str) -> None:
     expect(page.locator("#design")).to_contain_text(text)
 
 
+def drag(page: Page, handle: Locator, onto: Locator) -> None:
+    """Drop a handle on the upper half of an element, by the events that a browser sends for it."""
+    box = onto.bounding_box()
+    assert box is not None
+    transfer = page.evaluate_handle("() => new DataTransfer()")
+    place = {"dataTransfer": transfer, "clientX": box["x"] + 60, "clientY": box["y"] + 4}
+    handle.dispatch_event("dragstart", {"dataTransfer": transfer})
+    for event in ("dragover", "drop"):
+        onto.dispatch_event(event, place)
+    handle.dispatch_event("dragend", {"dataTransfer": transfer})
+
+
 def test_a_mesh_of_two_by_four_is_designed_and_used_in_the_experiment(
     people: People, experiment: Experiment, open_as: Open, look: Look
 ) -> None:
@@ -66,14 +78,9 @@ def test_a_mesh_of_two_by_four_is_designed_and_used_in_the_experiment(
     expect(page.locator("[name=match]").first).to_have_value("dense_1/bias")
     page.get_by_role("button", name="Move rule 2 up").click()
     expect(page.locator("[name=match]").first).to_have_value("dense_1/kernel")
-    # By mouse: the last one is dragged to the top.
+    # The last one is dragged to the top.
     expect(page.locator("#design.htmx-request")).to_have_count(0)
-    page.get_by_role("button", name="Rule 3: drag").hover()
-    page.mouse.down()
-    first = page.locator("[data-rule='0']")
-    for distance in (6, 3):  # a browser asks for a place to drop after the second move
-        first.hover(position={"x": 60, "y": distance})
-    page.mouse.up()
+    drag(page, page.get_by_role("button", name="Rule 3: drag"), page.locator("[data-rule='0']"))
     expect(page.locator("[name=match]").first).to_have_value("dense_2/kernel")
 
     page.get_by_text("unmatched").click()

@@ -33,6 +33,14 @@ def test_the_design_is_written_into_the_draft(browser: Client, opened: Open, exp
     assert draft_of(experiment)["model"]["args"]["units"] == 32, "the rest of the spec is kept"
 
 
+def test_the_browser_opens_the_form_after_a_design_is_used(
+    browser: Client, opened: Open, experiment: Experiment
+) -> None:
+    answer = browser.post("/mesh", fields_of(opened(), do="use"), headers={"HX-Request": "true"})
+    assert answer.headers["HX-Redirect"] == f"/p/yard/experiments/{experiment.pk}/edit#mesh"
+    assert answer.content == b""
+
+
 def test_fields_of_the_mesh_that_no_design_sets_are_kept(
     world: World, browser: Client, opened: Open, experiment: Experiment
 ) -> None:

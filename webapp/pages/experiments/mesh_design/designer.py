@@ -171,7 +171,9 @@ def _use(
         seen=int(seen) if seen.isdecimal() and seen.isascii() and len(seen) < 10 else None,
     )
     notify(request, " ".join(("The mesh is in the draft.", *saved.notes)))
-    return redirect(f"{url('experiment_edit', source.project.slug, saved.experiment.pk)}#mesh")
+    form = f"{url('experiment_edit', source.project.slug, saved.experiment.pk)}#mesh"
+    # A fetched redirect would put the form's page into this one.
+    return HttpResponse(headers={"HX-Redirect": form}) if is_partial(request) else redirect(form)
 
 
 def _respond(
