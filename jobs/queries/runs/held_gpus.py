@@ -77,7 +77,9 @@ class HeldGpus:
     def __init__(self, workers: Iterable[Worker]) -> None:
         self._devices = {worker.pk: _gpus(worker) for worker in workers if _is_shared(worker)}
         self._wishes: dict[int, _Wish] = {}
+        # A pass asks for thousands of jobs, most of which have one of a few needs.
         self._open: dict[tuple[int, MemoryNeed, bool], list[DeviceState]] = {}
+        self._free: dict[tuple[int, MemoryNeed], int] = {}
         self._attempts: dict[int, dict[int, int]] | None = None
         self._placed = Counter[int]()
 
@@ -94,15 +96,22 @@ class HeldGpus:
             return worker.slots
         if not self._has_enough(wish, worker):
             return 0
-        devices, attempts = self._devices[worker.pk], self._attempts_of(worker)
-        places = places_of_gpu(worker.slots, len(devices))
-        able = self._open_to(wish, worker)
-        free = sum(max(places - len(_holders(device, attempts)), 0) for device in able)
-        reported = {pk for device in devices for pk in device.get("attempts", ())}
-        # Attempts that were placed since the worker's last report will take GPUs of these.
-        free -= sum(slots for pk, slots in attempts.items() if pk not in reported) + self._placed[worker.pk]
+        free = self._free_places(wish.need, worker) - self._placed[worker.pk]
         # A job with more slots than there are GPUs gets all of them.
-        return worker.slots if job.slots > len(devices) <= free else max(free, 0)
+        return worker.slots if job.slots > len(self._devices[worker.pk]) <= free else max(free, 0)
+
+    def _free_places(self, need: MemoryNeed, worker: Worker) -> int:
+        """Return how many attempts with this need found a GPU when the pass began."""
+        if (worker.pk, need) not in self._free:
+            devices, attempts = self._devices[worker.pk], self._attempts_of(worker)
+            places = places_of_gpu(worker.slots, len(devices))
+            able = self._open_to(need, worker)
+            free = sum(max(places - len(_holders(device, attempts)), 0) for device in able)
+            reported = {pk for device in devices for pk in device.get("attempts", ())}
+            # Attempts that were placed since the worker's last report will take GPUs of these.
+            free -= sum(slots for pk, slots in attempts.items() if pk not in reported)
+            self._free[worker.pk, need] = free
+        return self._free[worker.pk, need]
 
     def place(self, job: Job, worker: Worker) -> None:
         """Note that a job was placed on a worker in this pass."""
@@ -131,24 +140,24 @@ class HeldGpus:
     def _held_from(self, job: Job, worker: Worker) -> list[DeviceState]:
         if (wish := self._wish(job, worker)) is None:
             return []
-        able = self._open_to(wish, worker)
+        able = self._open_to(wish.need, worker)
         return [device for device in self._devices[worker.pk] if device not in able]
 
     def _has_enough(self, wish: _Wish, worker: Worker, *, runs: bool = True) -> bool:
-        able = self._open_to(wish, worker, runs=runs)
+        able = self._open_to(wish.need, worker, runs=runs)
         if wish.names:
             return wish.names <= {device["name"] for device in able}
         return len(able) >= min(wish.slots, len(self._devices[worker.pk]))
 
-    def _open_to(self, wish: _Wish, worker: Worker, *, runs: bool = True) -> list[DeviceState]:
+    def _open_to(self, need: MemoryNeed, worker: Worker, *, runs: bool = True) -> list[DeviceState]:
         """Return the GPUs with enough free memory for a job; `runs`: beside the worker's own attempts."""
-        key = (worker.pk, wish.need, runs)
+        key = (worker.pk, need, runs)
         if key not in self._open:
             attempts, share = self._attempts_of(worker), worker.info.get("gpu_share")
             self._open[key] = [
                 device
                 for device in self._devices[worker.pk]
-                if not lacks_memory(device, wish.need, share, runs=runs and bool(_holders(device, attempts)))
+                if not lacks_memory(device, need, share, runs=runs and bool(_holders(device, attempts)))
             ]
         return self._open[key]
 
