@@ -1,0 +1,1 @@
+"""Builds models without values for their variables."""
