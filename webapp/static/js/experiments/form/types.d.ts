@@ -237,6 +237,7 @@ export interface Plan {
   retrainings: number;
   epoch_chosen_by: string;
   stopped_by: string | null;
+  minutes_per_training: number | null;
   epochs: number;
   epochs_of_search: number;
   epochs_of_retraining: number;
