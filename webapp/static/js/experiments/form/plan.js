@@ -95,7 +95,10 @@ function details(plan) {
     ["Epoch chosen by", plan.epoch_chosen_by],
     ["Stopped early by", plan.stopped_by ?? "nothing"],
     ["Slots per trial", count(plan.slots_per_trial)],
-    ["Time limit of a training", plan.minutes_per_training === null ? "none" : `${count(plan.minutes_per_training)} min`],
+    [
+      "Time limit of a training",
+      plan.minutes_per_training === null ? "none" : `${count(plan.minutes_per_training)} min`,
+    ],
     ["Parallel trials, with the slots free now", count(plan.parallel_trials)],
     ["Batch divided into", `${plan.batch_shards} part${plan.batch_shards === 1 ? "" : "s"}`],
     ["Parameters, at most", plan.parameters === null ? "unknown" : count(plan.parameters)],
