@@ -143,7 +143,7 @@ def describe_missing_gpus(
 
 
 def describe_wanted(gpu: GpuWish, count: int) -> str:
-    """Return what a job asks for, such as `2 GPUs "H200" with 100 GB`."""
+    """Return the wish of a job as a phrase, such as `2 GPUs "H200" with 100 GB`."""
     asked = "a GPU" if count == 1 else f"{count} GPUs"
     if gpu.name is not None:
         asked += f' "{gpu.name}"'
