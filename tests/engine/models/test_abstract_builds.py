@@ -18,8 +18,8 @@ from tests.engine.models import test_fine_tuning as tuning
 from tests.engine.models.test_hypermodels import IMAGES
 from tests.engine.models.test_own_code import IRIS, dry_built
 from tests.engine.models.test_variables import MODELS, built, image_profile
-from workers.engine.models import abstract_models
-from workers.engine.models.abstract_build import AbstractBuild, StepModel, build_abstract, state_of
+from workers.engine.models.abstract import abstract_models
+from workers.engine.models.abstract.abstract_build import AbstractBuild, StepModel, build_abstract, state_of
 from workers.engine.models.code_models.code_build import build_code
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.in_use import using_code

@@ -12,7 +12,7 @@ from jobs.spec.sections.fit import FitSpec
 from jobs.spec.sections.mesh import MeshSpec
 from workers.engine.compiled.cache import bypass_jax_cache
 from workers.engine.compiled.collectives import collectives_in
-from workers.engine.models.abstract_build import AbstractBuild, described
+from workers.engine.models.abstract.abstract_build import AbstractBuild, described
 
 
 def compile_step(

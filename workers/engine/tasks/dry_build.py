@@ -14,8 +14,8 @@ from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadSpec, CodeBuildFailure, CodeFailure, CodeFitFailure
 from workers.engine.evaluation.metric_results import notes_on, numbers_of
-from workers.engine.models.abstract_build import state_of
-from workers.engine.models.abstract_models import build_code_abstract
+from workers.engine.models.abstract.abstract_build import state_of
+from workers.engine.models.abstract.abstract_models import build_code_abstract
 from workers.engine.models.code_models import code_space
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.code_models.code_space import SpaceExplorer

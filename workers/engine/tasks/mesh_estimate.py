@@ -17,8 +17,8 @@ from workers.engine.compiled.step_estimate import compile_step
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadSpec
 from workers.engine.models import base_models
-from workers.engine.models.abstract_build import AbstractBuild, state_of
-from workers.engine.models.abstract_models import build_for_spec
+from workers.engine.models.abstract.abstract_build import AbstractBuild, state_of
+from workers.engine.models.abstract.abstract_models import build_for_spec
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.own_code.in_use import forget_after_use, using_code
 from workers.engine.phases import announced_to

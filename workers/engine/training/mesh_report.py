@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.messages.reports.shardings import Shardings
 from jobs.spec.sections.mesh import MeshSpec
-from workers.engine.models.live_shardings import read_shardings
+from workers.engine.models.devices.live_shardings import read_shardings
 from workers.engine.report import Report
 
 FILE = "shardings.json"

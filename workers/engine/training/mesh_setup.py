@@ -6,7 +6,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import variables
 from workers.engine.compiled.placement import MeshPlacement
 from workers.engine.data.dataset import Dataset
-from workers.engine.models import live_shardings
+from workers.engine.models.devices import live_shardings
 from workers.engine.models.mesh import current as current_mesh
 from workers.engine.models.mesh import use_mesh
 

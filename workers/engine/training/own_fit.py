@@ -19,8 +19,8 @@ from workers.engine.data.batches import Batches
 from workers.engine.data.rows import Rows
 from workers.engine.errors import BadLayout, CodeFitFailure, NanLoss
 from workers.engine.evaluation.metric_results import numbers_of
-from workers.engine.models import live_shardings
 from workers.engine.models.code_models.code_build import CodeBuild, finished_rows
+from workers.engine.models.devices import live_shardings
 from workers.engine.models.mesh import current as current_mesh
 from workers.engine.models.own_code.failures import calling
 from workers.engine.models.own_code.in_use import passes_batch_size

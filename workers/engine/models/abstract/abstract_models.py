@@ -10,7 +10,7 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.code_model import CodeModel
 from workers.engine.arrays import Array
-from workers.engine.models.abstract_build import AbstractBuild, StepModel, build_abstract
+from workers.engine.models.abstract.abstract_build import AbstractBuild, StepModel, build_abstract
 from workers.engine.models.build import build_restartable, compile_model
 from workers.engine.models.code_models import code_build
 from workers.engine.models.code_models.code_build import CodeBuild, build_code

@@ -1,0 +1,1 @@
+"""Models without bytes for their variables: builds that JAX traces, for variables and estimates."""
