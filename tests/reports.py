@@ -19,6 +19,7 @@ from jobs.messages.reports.quantization import (
     QuantizedBytes,
     SkippedLayer,
 )
+from jobs.messages.reports.shardings import LiveVariable, Shardings
 from jobs.models import Artifact, Job, JobArtifact
 from jobs.spec.sections.data import Task
 from jobs.store import store
@@ -131,3 +132,22 @@ def quantization_report(
         "skipped": (SkippedLayer(layer="conv2d", kind="Conv2D", reason="Conv2D has no int8 implementation"),),
     }
     return QuantizationReport(**{**fields, **changes})
+
+
+def live(path: str, **changed: Any) -> LiveVariable:
+    """Return a weight of a model on a mesh as its live array was found."""
+    fields: dict[str, Any] = {
+        "path": path, "shape": (64, 32), "dtype": "float32", "rule": 0, "designed": (None, "model"),
+        "live": (None, "model"), "shard_shape": (64, 8), "shard_bytes": 2048, "devices": 8,
+    }  # fmt: skip
+    return LiveVariable(**{**fields, **changed})
+
+
+def shardings(*variables: LiveVariable, **changed: Any) -> Shardings:
+    """Return the report of a training on 2 × 4 devices about its live arrays."""
+    fields: dict[str, Any] = {
+        "shape": (2, 4), "axis_names": ("data", "model"), "batch_axis": "data", "batch_size": 64,
+        "devices": tuple(f"cpu:{i}" for i in range(8)), "bytes_per_device": (4096,) * 8,
+        "variables": variables or (live("dense_1/kernel"),),
+    }  # fmt: skip
+    return Shardings(**{**fields, **changed})

@@ -1,37 +1,17 @@
 """The shardings that a training on a mesh has reported, beside the designed ones: on its page and by REST."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from jobs.messages.reports.shardings import LiveVariable, Shardings
 from jobs.models import Job, MetricChunk, MetricSeries
 from jobs.queries.runs.codec import pack_columns
 from jobs.queries.runs.shardings import shardings_of
 from tests.factories import SPEC, make_experiment, make_job
 from tests.markup import text_of
 from tests.people import People, browser_of
-from tests.reports import store_report
+from tests.reports import live, shardings, store_report
 
 MESH = {"shape": [2, 4], "axis_names": ["data", "model"], "simulate": 8}
-
-
-def live(path: str, **changed: Any) -> LiveVariable:
-    fields: dict[str, Any] = {
-        "path": path, "shape": (64, 32), "dtype": "float32", "rule": 0, "designed": (None, "model"),
-        "live": (None, "model"), "shard_shape": (64, 8), "shard_bytes": 2048, "devices": 8,
-    }  # fmt: skip
-    return LiveVariable(**{**fields, **changed})
-
-
-def report(*variables: LiveVariable, **changed: Any) -> Shardings:
-    fields: dict[str, Any] = {
-        "shape": (2, 4), "axis_names": ("data", "model"), "batch_axis": "data", "batch_size": 64,
-        "devices": tuple(f"cpu:{i}" for i in range(8)), "bytes_per_device": (4096,) * 8,
-        "variables": variables or (live("dense_1/kernel"),),
-    }  # fmt: skip
-    return Shardings(**{**fields, **changed})
 
 
 @pytest.fixture
@@ -54,7 +34,7 @@ def add_speeds(job: Job, *values: float) -> None:
 def test_the_page_of_a_training_shows_live_shardings_beside_the_designed_ones(
     people: People, training: Job
 ) -> None:
-    store_report(training, report(), "shardings", "shardings.json")
+    store_report(training, shardings(), "shardings", "shardings.json")
     add_speeds(training, 10.0, 30.0, 20.0)
     text = text_of(browser_of(people.viewer).get(f"/jobs/{training.pk}"))
     assert "Mesh of 2 × 4 devices read from the live arrays at the start of the training" in text
@@ -68,7 +48,7 @@ def test_the_page_of_a_training_shows_live_shardings_beside_the_designed_ones(
 def test_a_weight_that_is_not_where_the_design_puts_it_is_named(people: People, training: Job) -> None:
     whole = live("dense_2/kernel", live=(None, None), shard_shape=(64, 32))
     store_report(
-        training, report(live("dense_1/kernel"), whole, unmatched=("lstm/.*",)), "shardings", "s.json"
+        training, shardings(live("dense_1/kernel"), whole, unmatched=("lstm/.*",)), "shardings", "s.json"
     )
     text = text_of(browser_of(people.viewer).get(f"/jobs/{training.pk}"))
     assert "1 weight is not where the design puts it." in text
@@ -82,7 +62,7 @@ def test_the_shardings_are_an_answer_of_the_api_for_members_alone(people: People
     missing = browser_of(people.viewer).get(path)
     assert missing.status_code == 404
     assert "only trainings on a mesh do" in missing.json()["detail"]
-    store_report(training, report(), "shardings", "shardings.json")
+    store_report(training, shardings(), "shardings", "shardings.json")
     answer = browser_of(people.viewer).get(path).json()
     assert (answer["job"], answer["differences"], answer["steps_per_second"]) == (training.pk, 0, None)
     assert answer["variables"][0]["as_designed"] is True

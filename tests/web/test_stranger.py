@@ -26,6 +26,7 @@ from jobs.actions.people import tokens
 from jobs.actions.storage import deletions
 from tests import factories
 from tests.people import People, browser_of, make_people
+from tests.reports import live, shardings, store_report
 from webapp.live import routing
 
 MARK = "secret-of-the-yard"
@@ -56,6 +57,7 @@ def make_yard() -> Yard:
     job = factories.make_job(by=member, experiment=experiment, state="running", title=MARK)
     factories.make_trials(job, 1)
     artifact = factories.make_job_artifact(job, name=MARK)
+    store_report(job, shardings(live(MARK)), "shardings", "shardings.json")
     model = factories.make_model("yards-model", project=project, by=member)
     models.RegisteredModel.objects.update(description=MARK)
     promotion = factories.make_promotion(model.versions.get(), by=member)

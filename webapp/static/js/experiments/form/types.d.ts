@@ -245,6 +245,7 @@ export interface Plan {
   slots: number;
   free_slots: number;
   slots_per_trial: number;
+  minutes_per_training: number | null;
   parallel_trials: number;
   devices: number;
   device_kind: string;
