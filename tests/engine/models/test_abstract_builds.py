@@ -12,17 +12,21 @@ from jobs.spec.checks.dry_build import BuiltModel, DataShape
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.model_state import ModelState
+from jobs.spec.policies import needs_double
+from jobs.spec.sections.precision import Policy
 from tests import own_code, own_models
 from tests.engine.helpers import spec_of
 from tests.engine.models import test_fine_tuning as tuning
 from tests.engine.models.test_hypermodels import IMAGES
 from tests.engine.models.test_own_code import IRIS, dry_built
 from tests.engine.models.test_variables import MODELS, built, image_profile
+from workers.engine.models import keras_private
 from workers.engine.models.abstract import abstract_models
 from workers.engine.models.abstract.abstract_build import AbstractBuild, StepModel, build_abstract, state_of
 from workers.engine.models.code_models.code_build import build_code
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.in_use import using_code
+from workers.engine.models.precision import compute_in_double, policy_of_code
 
 VECTOR = {
     "rows": 90, "task": "multiclass", "target": "y", "features": ("a", "b", "c", "d"), "outputs": 3,
@@ -71,6 +75,12 @@ def forms(variables: list[Any]) -> set[tuple[str, tuple[int, ...], str]]:
     return {(v.path, tuple(v.shape), str(v.dtype)) for v in variables}
 
 
+def policies(model: Any) -> list[str]:
+    layers = keras_private.layers_inside(model, include_self=False)
+    leaves = [layer for layer in layers if layer.weights and not keras_private.has_layers(layer)]
+    return sorted(layer.dtype_policy.name for layer in leaves)
+
+
 def listed(state: ModelState) -> set[tuple[str, tuple[int, ...], str]]:
     return {(v.path, v.shape, v.dtype) for v in state.variables}
 
@@ -90,7 +100,8 @@ def real_model(spec: ExperimentSpec, shape: DataShape) -> Any:
     import keras_tuner
 
     keras.backend.clear_session(free_memory=False)
-    return build_code(entry_of(spec.model), keras_tuner.HyperParameters(), shape).model  # type: ignore[arg-type]
+    hypermodel = entry_of(spec.model)  # type: ignore[arg-type]
+    return build_code(hypermodel, keras_tuner.HyperParameters(), shape, policy_of_code(spec.precision)).model
 
 
 @pytest.mark.parametrize(("template", "args"), MODELS)
@@ -136,6 +147,33 @@ def test_a_version_that_is_trained_further_has_the_variables_of_the_real_model(t
 def test_own_code_has_the_variables_of_the_real_model(tmp_path: Path, text: str, entry: str) -> None:
     abstract, live = of_code(tmp_path, text, entry)
     assert (abstract.note, listed(state_of(abstract))) == ("", live)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "float8", "float64"])
+@pytest.mark.parametrize("text", [own_code.NOT_COMPILED, own_code.SEARCH_OF_LAYERS])
+def test_own_code_has_the_precision_with_which_it_is_trained(
+    tmp_path: Path, text: str, policy: Policy
+) -> None:
+    code = own_code.code_in(tmp_path / "code", text)
+    body = {
+        "data": {"dataset": "d"},
+        "model": {"kind": "code", "digest": code.digest, "entry": "build_model"},
+        "precision": {"policy": policy},
+    }
+    spec = ExperimentSpec.model_validate(body)
+    compute_in_double(needs_double(spec.precision))
+    try:
+        with using_code(code, tmp_path):
+            abstract = abstract_models.build_for_spec(spec, Profile.model_validate(VECTOR))
+            real = real_model(spec, IRIS)
+        state = state_of(abstract)
+        assert (abstract.note, listed(state)) == ("", forms(real.weights))
+        types = {v.dtype for v in state.variables}
+        assert "float64" in types if policy == "float64" else "float64" not in types
+        assert any("scale" in v.path for v in state.variables) == (policy == "float8")
+        assert policies(abstract.made.model) == policies(real)
+    finally:
+        compute_in_double(False)
 
 
 def test_a_build_without_values_has_no_bytes() -> None:

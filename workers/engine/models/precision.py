@@ -40,6 +40,11 @@ def building_policy(policy: Policy) -> str:
     return "float32" if policy == FLOAT8 else policy
 
 
+def policy_of_code(precision: PrecisionSpec) -> Policy | None:
+    """Return the dtype policy for layers to which own code gives none; None: that of Keras."""
+    return None if precision.policy == "float32" else precision.policy
+
+
 def compute_in_double(is_on: bool) -> None:
     """Let this process compute in float64, or no longer.
 

@@ -37,7 +37,7 @@ from workers.engine.models.mesh import restore as restore_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
-from workers.engine.models.precision import check_computable, own_types
+from workers.engine.models.precision import check_computable, own_types, policy_of_code
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, held
 from workers.engine.report import Report
@@ -190,9 +190,7 @@ def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
     hyperparameters = code_build.hyperparameters_with(spec.model.hyperparameters)
     try:
         shape = DataShape.from_schema(dataset.profile)
-        # The default leaves layers as Keras builds them.
-        policy = spec.precision.policy if spec.precision.policy != "float32" else None
-        return build_code(entry_of(spec.model), hyperparameters, shape, policy)
+        return build_code(entry_of(spec.model), hyperparameters, shape, policy_of_code(spec.precision))
     except CodeFailure as failure:
         failure.hyperparameters = hyperparameters
         raise

@@ -17,6 +17,7 @@ from workers.engine.models.code_models.code_build import CodeBuild, build_code
 from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.optimizer import ensure_built
 from workers.engine.models.own_code.entries import entry_of
+from workers.engine.models.precision import policy_of_code
 from workers.engine.models.scaling import Scaling
 
 STEPS = 100
@@ -42,7 +43,8 @@ def build_for_spec(spec: ExperimentSpec, profile: Profile, output: Output | None
 
     def build() -> StepModel:
         hyperparameters = code_build.hyperparameters_with(values)
-        built = build_code(hypermodel, hyperparameters, shape, output=output or _assumed(shape))
+        policy = policy_of_code(spec.precision)
+        built = build_code(hypermodel, hyperparameters, shape, policy, output=output or _assumed(shape))
         if not built.is_compiled and built.is_plain:
             compile_model(built.model, spec, profile, _scaling(profile), steps=STEPS)
             return _ready(StepModel(built.model, lambda rows: _batch_of_task(built, rows, weighted=True)))
