@@ -74,3 +74,17 @@ def test_a_report_that_code_has_damaged_is_left_out(people: People, training: Jo
     store_report(training, b'{"shape": "many"}', "shardings", "shardings.json")
     assert shardings_of(training) is None
     assert browser_of(people.viewer).get(f"/jobs/{training.pk}").status_code == 200
+
+
+def test_the_designer_of_a_job_shows_what_the_job_has_measured_beside_the_drawn_mesh(
+    people: People, training: Job
+) -> None:
+    address = f"/mesh?job={training.pk}"
+    assert "has measured" not in text_of(browser_of(people.viewer).get(address))
+    store_report(training, shardings(), "shardings", "shardings.json")
+    add_speeds(training, 20.0)
+    text = text_of(browser_of(people.viewer).get(address))
+    assert f"What job {training.pk} has measured with its own mesh, whatever is drawn above:" in text
+    assert "dense_1/kernel 64 × 32 float32 –, model as designed 64 × 8" in text
+    assert "Measured: 20.00 steps per second" in text
+    assert f'href="{address}"' in browser_of(people.viewer).get(f"/jobs/{training.pk}").content.decode()

@@ -11,9 +11,11 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.answers.code.code import DryBuildOut
+from jobs.answers.runs.shardings import ShardingsOut
 from jobs.errors import BadInput
-from jobs.models import Experiment, Project
+from jobs.models import Experiment, Job, Project
 from jobs.queries.experiments.mesh_design import Subject, read_subject
+from jobs.queries.runs.shardings import shardings_of
 from jobs.spec.plan.mesh.layout_plans import PLANS, LayoutPlan
 from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import MeshSpec
@@ -82,6 +84,8 @@ class MeshPage(Context):
         link: the address of this view; empty if it is too long for one.
         version: the experiment's version that the user has seen.
         build: the state of the dry build of own code; None for other models.
+        job: the job whose mesh it is, if any.
+        shardings: what that job has measured; None also where a change alone is drawn.
     """
 
     source: Source
@@ -105,6 +109,8 @@ class MeshPage(Context):
     batch_size: int | None
     build: DryBuildOut | None
     may_build: bool
+    job: Job | None
+    shardings: ShardingsOut | None
     crumbs: Crumbs
 
 
@@ -236,6 +242,8 @@ def _page(
         batch_size=spec.fit.batch_size if spec is not None else None,
         build=build_state(source, spec) if spec is not None else None,
         may_build=access.can(request.user, source.project, Action.RUN_CODE),
+        job=source.job,
+        shardings=shardings_of(source.job) if source.job is not None and not is_partial(request) else None,
         crumbs=crumbs((source.label, source.back), "Mesh designer"),
     )
 

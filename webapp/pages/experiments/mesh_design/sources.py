@@ -8,7 +8,7 @@ from typing import Any
 from jobs import access
 from jobs.access import Action
 from jobs.errors import BadInput, NotFound
-from jobs.models import Experiment, Project, User
+from jobs.models import Experiment, Job, Project, User
 from jobs.queries.code import code as code_queries
 from jobs.spec.problems import Problem
 from jobs.spec.sections.code_model import CODE_ENTRIES
@@ -36,6 +36,7 @@ class Source:
         back: the address of its page.
         experiment: the experiment into which the design can be written; None: a new one is made.
         may_write: whether the user may write in the project.
+        job: the job whose spec it is, if any; it may have measured its mesh.
     """
 
     query: dict[str, str]
@@ -45,6 +46,7 @@ class Source:
     back: str
     experiment: Experiment | None
     may_write: bool
+    job: Job | None = None
 
     @property
     def saved_mesh(self) -> Any:
@@ -82,6 +84,7 @@ def _of_job(user: User, values: Mapping[str, str]) -> Source:
         job.revision.spec_json,
         experiment=job.experiment,
         back=url("job", job.pk),
+        job=job,
     )
 
 
@@ -176,11 +179,12 @@ def _source(
     *,
     experiment: Experiment | None = None,
     back: str = "",
+    job: Job | None = None,
 ) -> Source:
     may_write = access.can(user, project, Action.WRITE)
     if experiment is not None and not back:
         back = url("experiment", project.slug, experiment.pk)
-    return Source(query, label, project, body, back, experiment, may_write)
+    return Source(query, label, project, body, back, experiment, may_write, job)
 
 
 def _is_number(text: str) -> bool:
