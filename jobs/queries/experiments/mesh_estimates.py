@@ -150,6 +150,9 @@ def known_state(
         return KnownState(MeshEstimateResult.model_validate(job.results_json).state, searched)
     if built is None or built.state is None or not model_states.has_defaults(spec, built.space):
         return None
+    # A dry build has the precision of Keras. Mixed policies keep their weights in the same type.
+    if not spec.precision.policy.startswith(("float32", "mixed_")):
+        return None
     return KnownState(built.state, searched or (WITH_DEFAULTS if built.space else ""))
 
 
