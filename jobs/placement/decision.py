@@ -6,13 +6,13 @@ the machines that could run it for all work behind it, so that small works never
 
 import heapq
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from jobs.placement import sentences
 from jobs.placement.preemption import Candidates
 from jobs.placement.reservations import Size, Timeline, View
 from jobs.placement.shares import Turns
-from jobs.placement.state import Decision, Machine, Person, Placement, Room, State, Work
+from jobs.placement.state import Decision, Machine, Person, Placement, Room, Running, State, Work
 
 type _Kind = tuple[Hashable, int, View | None]
 
@@ -69,12 +69,13 @@ class _Usable:
     ) -> None:
         self._free, self._view, self._rooms, self._placed = free, view, rooms, placed
 
-    def __call__(self, machine: Machine) -> int:
-        free = self._free[machine.key]
+    def __call__(self, machine: Machine, leaving: Sequence[Running] = ()) -> int:
+        """Return how many slots the work can use; with `leaving`, once these attempts have left."""
+        free = self._free[machine.key] + sum(attempt.slots for attempt in leaving)
         if self._view is not None:
             free -= self._view.kept(machine.key)
         room = self._rooms.get(machine.key)
-        return free if room is None else room.slots(free, self._placed[machine.key])
+        return free if room is None else room.slots(free, self._placed[machine.key], leaving)
 
 
 class _Pass:
@@ -175,7 +176,7 @@ class _Pass:
     def _place(self, work: Work, machine: Machine) -> None:
         self._decision.placements.append(Placement(work, machine.key))
         self._free[machine.key] -= work.slots
-        if machine.key in self._rooms(work):
+        if work.takes_devices:
             self._with_devices[machine.key] += work.slots
         self._of_person[work.person] += work.slots
         self._of_project[work.project] += work.slots
@@ -231,13 +232,12 @@ class _Pass:
         for work in blocking:
             if work.pool not in self._state.preempting:
                 continue
-            usable = self._usable(work)
-            waited_for = {
-                machine: usable(machine)
+            waited_for = [
+                machine
                 for machine in self._fitting(work)
                 if self._blocked.get(machine.key) is work and not machine.closed
-            }
-            preemptions, reason = candidates.make_room(work, waited_for)
+            ]
+            preemptions, reason = candidates.make_room(work, waited_for, self._usable(work))
             self._decision.preemptions += preemptions
             if reason:
                 self._decision.reasons[work.key] += f" {reason}"

@@ -1,6 +1,6 @@
 """Declares the state on which a placement is decided, and the decision."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 type Person = int | None
@@ -29,6 +29,7 @@ class Work:
         near: the machines that have its checkpoints, which it prefers.
         near_reason: why it waits for one of them; empty if it takes any machine.
         note: a sentence on devices that are not free for it for another reason than slots; else empty.
+        takes_devices: whether its run takes devices of machines that have some.
     """
 
     key: int
@@ -48,6 +49,7 @@ class Work:
     near: frozenset[int] = frozenset()
     near_reason: str = ""
     note: str = ""
+    takes_devices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +82,23 @@ class Room:
     Attributes:
         free: for how many slots it has such devices that are free.
         least: how many must be free for the work.
+        frees: for how many slots running work frees such devices when it ends, by `Running.key`.
     """
 
     free: int
     least: int
+    frees: Mapping[int, int] = field(default_factory=dict)
 
-    def slots(self, free: int, placed: int = 0) -> int:
+    def slots(self, free: int, placed: int = 0, leaving: Iterable["Running"] = ()) -> int:
         """Return how many of a machine's free slots the work can use.
 
         Args:
             free: the machine's free slots.
             placed: how many slots got devices since `free` of this object was counted.
+            leaving: running work that has left by then; the machine's free slots have its slots already.
         """
-        left = max(self.free - placed, 0)
+        freed = sum(self.frees.get(attempt.key, 0) for attempt in leaving)
+        left = max(self.free - placed + freed, 0)
         return free if left >= self.least else min(free, left)
 
 

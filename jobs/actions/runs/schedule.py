@@ -280,6 +280,7 @@ class _Works:
             near=near,
             near_reason=near_reason,
             note=self._notes.get(needs, ""),
+            takes_devices=self._held.takes_gpus(job),
         )
 
     def _needs(self, job: Job, suitable: Sequence[Worker]) -> Hashable:

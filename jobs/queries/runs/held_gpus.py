@@ -107,7 +107,8 @@ class HeldGpus:
         # Jobs that name their GPUs share them.
         if wish is None or (wish.names and self._has_enough(wish, worker)):
             return None
-        if not self._has_enough(wish, worker):
+        # Once another run has left a GPU that this job names, the next pass sees its memory.
+        if wish.names:
             return Room(0, job.slots)
         devices, attempts = self._devices[worker.pk], self._attempts_of(worker)
         places = places_of_gpu(worker.slots, len(devices))
@@ -117,7 +118,14 @@ class HeldGpus:
         # Attempts that were placed since the worker's last report will take GPUs of these.
         free -= sum(slots for pk, slots in attempts.items() if pk not in reported)
         # A job with more slots than there are GPUs gets all of them.
-        return Room(free, min(job.slots, len(devices)) if wish.gpu is None else wish.slots)
+        least = min(job.slots, len(devices)) if wish.gpu is None else wish.slots
+        # Several places on one GPU are no substitute for several GPUs.
+        free = free if self._has_enough(wish, worker) else min(free, least - 1)
+        return Room(free, least, self._freed(wish, worker))
+
+    def takes_gpus(self, job: Job) -> bool:
+        """Return whether a job's attempts get GPUs where there are some; False if no worker has any."""
+        return bool(self._devices) and self._wish_anywhere(job).takes_gpus
 
     def describe(self, job: Job, workers: Iterable[Worker]) -> str:
         """Return who holds the GPUs that a job cannot get, as a sentence; empty if none is held."""
@@ -141,14 +149,34 @@ class HeldGpus:
         """Return the job's wish; None if others do not matter for it on this worker."""
         if worker.pk not in self._devices:
             return None
-        if job.pk not in self._wishes:
-            self._wishes[job.pk] = _wish_of(job)
-        wish = self._wishes[job.pk]
+        wish = self._wish_anywhere(job)
         if not wish.takes_gpus:
             return None
         # Without others, and if all GPUs are alike for the job, the free slots decide.
         is_choosy = not all(map(wish.accepts, self._devices[worker.pk]))
         return wish if is_choosy or worker.pk in self._shared else None
+
+    def _wish_anywhere(self, job: Job) -> _Wish:
+        if job.pk not in self._wishes:
+            self._wishes[job.pk] = _wish_of(job)
+        return self._wishes[job.pk]
+
+    def _freed(self, wish: _Wish, worker: Worker) -> dict[int, int]:
+        """Return for how many slots each open attempt would free GPUs for a job, by attempt."""
+        devices, attempts = self._devices[worker.pk], self._attempts_of(worker)
+        places = places_of_gpu(worker.slots, len(devices))
+        able = {device["name"] for device in self._open_to(wish, worker)}
+        reported = {pk for device in devices for pk in device.get("attempts", ())}
+        freed = defaultdict(int, {pk: slots for pk, slots in attempts.items() if pk not in reported})
+        for device in self._open_to(wish, worker, runs=False):
+            holders = _holders(device, attempts)
+            if device["name"] in able:
+                for pk in holders:
+                    freed[pk] += 1
+            # One run fills its memory. Of several, none alone makes room for sure.
+            elif len(holders) == 1:
+                freed[holders.pop()] += places
+        return freed
 
     def _held_from(self, job: Job, worker: Worker) -> list[DeviceState]:
         if (wish := self._wish(job, worker)) is None:

@@ -1,7 +1,9 @@
 """The order in which waiting work gets slots, and its reasons to wait."""
 
+from dataclasses import replace
+
 from jobs.placement.decision import decide
-from jobs.placement.state import Limit
+from jobs.placement.state import Limit, Room
 from tests.jobs.placement.situations import NOW, machine, placed, reserved, running, state, work
 
 
@@ -140,3 +142,31 @@ def test_slots_that_strangers_hold_are_named() -> None:
     assert decide(state([work(1)], [held])).reasons[1] == (
         "It needs 1 of the 2 slots of pool default; 0 free now. GPU 1 is held by another user's python."
     )
+
+
+def test_work_whose_devices_do_not_help_is_not_preempted() -> None:
+    on = frozenset({"default"})
+    runs = [running(1, priority=10), running(2, priority=10, started=NOW - 60), running(3, priority=10)]
+    base = state([work(5, priority=90, takes_devices=True)], [machine(slots=3)], running=runs, preempting=on)
+    (needs,) = base.fitting
+    # The youngest ones have other devices, or none.
+    decision = decide(replace(base, rooms={needs: {1: Room(0, 1, {1002: 1})}}))
+    assert [preemption.running.job for preemption in decision.preemptions] == [2]
+    held_by_strangers = decide(replace(base, rooms={needs: {1: Room(0, 1)}}))
+    assert not held_by_strangers.preemptions
+    assert held_by_strangers.reasons[5] == "It needs 1 of the 3 slots of pool default; 0 free now."
+
+
+def test_nobody_is_preempted_whose_slots_are_not_needed() -> None:
+    runs = [running(1, priority=10), running(2, priority=20, slots=3)]
+    decision = decide(state([work(5, priority=90, slots=3)], running=runs, preempting=frozenset({"default"})))
+    assert [preemption.running.job for preemption in decision.preemptions] == [2]
+
+
+def test_devices_that_one_work_of_a_pass_takes_are_not_free_for_the_next() -> None:
+    waiting = [work(1, takes_devices=True), work(2, slots=2, takes_devices=True)]
+    base = state(waiting, [machine(slots=4)])
+    # The first one takes a device, whichever it is; the second one needs two of those that it asks for.
+    decision = decide(replace(base, rooms={"2 slots": {1: Room(2, 2)}}))
+    assert placed(decision) == [1]
+    assert decision.reasons[2] == "It needs 2 of the 4 slots of pool default; 1 free now."

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jobs.placement.decision import decide
 from jobs.placement.reservations import UNLIMITED, Size, first_conflict, spread
 from jobs.placement.shares import PATIENCE
-from jobs.placement.state import Limit, Reservation, State
+from jobs.placement.state import Limit, Reservation, Room, Running, State, Work
 from tests.jobs.placement.situations import HOUR, NOW, World, machine, reserved, running, state, work
 
 people = st.integers(1, 4)
@@ -82,7 +82,82 @@ def states(draw: st.DrawFn) -> State:
     )
 
 
-@given(states())
+@st.composite
+def states_with_rooms(draw: st.DrawFn) -> State:
+    """Machines with a device for each slot, some of which are held by strangers or are of another kind.
+
+    Works of one size want any device, or one of some kind, or none; works that run have some of them.
+    """
+    plain = draw(states())
+    kinds = draw(st.lists(st.sampled_from(["none", "any", "some"]), min_size=12, max_size=12))
+    waiting = [
+        replace(one, needs=(one.needs, kind), takes_devices=kind != "none")
+        for one, kind in zip(plain.waiting, kinds, strict=False)
+    ]
+    held = {one.key: draw(st.integers(0, 2)) for one in plain.machines}
+    with_devices = {run.key for run in plain.running if draw(st.booleans())}
+    rooms = {}
+    for one in waiting:
+        if not one.takes_devices or one.needs in rooms:
+            continue
+        rooms[one.needs] = {}
+        for machine_ in plain.machines:
+            here = [run for run in plain.running if run.machine == machine_.key and run.key in with_devices]
+            free = machine_.slots - sum(run.slots for run in here) - held[machine_.key]
+            frees = {run.key: run.slots for run in here}
+            if one.needs[1] == "some":
+                free, frees = free - draw(st.integers(0, 2)), {key: 1 for key in frees if draw(st.booleans())}
+            rooms[one.needs][machine_.key] = Room(free, one.slots, frees)
+    fitting = {
+        (needs, kind): keys for needs, keys in plain.fitting.items() for kind in ("none", "any", "some")
+    }
+    return replace(plain, waiting=waiting, fitting=fitting, rooms=rooms)
+
+
+any_states = st.one_of(states(), states_with_rooms())
+
+
+@given(states_with_rooms())
+def test_work_gets_only_devices_that_are_open_to_it_and_none_twice(given_state: State) -> None:
+    given_out: dict[int, int] = defaultdict(int)
+    for placement in decide(given_state).placements:
+        if not placement.work.takes_devices:
+            continue
+        room = given_state.rooms[placement.work.needs][placement.machine]
+        assert room.free - given_out[placement.machine] >= placement.work.slots
+        given_out[placement.machine] += placement.work.slots
+
+
+@given(states_with_rooms())
+def test_work_is_preempted_only_if_that_frees_enough_slots_and_devices(given_state: State) -> None:
+    decision = decide(given_state)
+    free = {one.key: one.free for one in given_state.machines}
+    given_out: dict[int, int] = defaultdict(int)
+    for placement in decision.placements:
+        free[placement.machine] -= placement.work.slots
+        given_out[placement.machine] += placement.work.slots * placement.work.takes_devices
+    victims: dict[int, list[Running]] = defaultdict(list)
+    for preemption in decision.preemptions:
+        victims[preemption.work.key].append(preemption.running)
+    for one in given_state.waiting:
+        if not (mine := victims[one.key]):
+            continue
+        (where,) = {run.machine for run in mine}
+        room = given_state.rooms.get(one.needs, {}).get(where, Room(10**6, 0))
+
+        def is_enough(
+            leaving: list[Running], work: Work = one, where: int = where, room: Room = room
+        ) -> bool:
+            slots = free[where] + sum(run.slots for run in leaving)
+            devices = room.free - given_out[where] + sum(room.frees.get(run.key, 0) for run in leaving)
+            return slots >= work.slots and devices >= room.least
+
+        others = [run for key, runs in victims.items() if key != one.key for run in runs]
+        there = [run for run in others if run.machine == where]
+        assert is_enough([*there, *mine])
+
+
+@given(any_states)
 def test_all_waiting_work_is_placed_once_or_has_a_reason(given_state: State) -> None:
     decision = decide(given_state)
     keys = [placement.work.key for placement in decision.placements]
@@ -92,7 +167,7 @@ def test_all_waiting_work_is_placed_once_or_has_a_reason(given_state: State) -> 
     assert all(decision.reasons.values())
 
 
-@given(states())
+@given(any_states)
 def test_no_slot_is_given_twice(given_state: State) -> None:
     left = {one.key: one.free for one in given_state.machines}
     for placement in decide(given_state).placements:
@@ -100,7 +175,7 @@ def test_no_slot_is_given_twice(given_state: State) -> None:
         assert left[placement.machine] >= 0
 
 
-@given(states())
+@given(any_states)
 def test_no_limit_of_a_person_or_project_is_exceeded(given_state: State) -> None:
     of_person: dict[int | None, int] = defaultdict(int)
     of_project: dict[int | None, int] = defaultdict(int)
@@ -117,7 +192,7 @@ def test_no_limit_of_a_person_or_project_is_exceeded(given_state: State) -> None
             assert of_project[project] <= given_state.of_project[project].slots
 
 
-@given(states())
+@given(any_states)
 def test_work_leaves_the_slots_free_that_are_reserved_for_others_while_it_may_run(given_state: State) -> None:
     sizes = [Size(one.key, one.name, one.slots) for one in given_state.machines]
     runs = [*given_state.running]
@@ -173,7 +248,7 @@ def test_within_a_person_work_of_the_same_size_is_placed_by_priority_then_age(gi
             assert all((-one.priority, one.queued, one.job) < (-o.priority, o.queued, o.job) for o in better)
 
 
-@given(states())
+@given(any_states)
 def test_only_resumable_work_of_lower_priority_is_preempted_and_makes_enough_room(given_state: State) -> None:
     decision = decide(given_state)
     freed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))

@@ -3,10 +3,11 @@
 from typing import Any
 
 from jobs.actions.runs import attempt_end, schedule, workers
-from jobs.models import Worker
+from jobs.models import PoolSettings, Worker
 from jobs.queries.experiments import plan
-from jobs.states import Outcome
+from jobs.states import Desired, Outcome
 from tests.experiments.test_plan_gpus import H200, T4
+from tests.jobs.runs.test_preemption import desired, running_job
 from tests.jobs.runs.test_schedule import gpu_mesh, waits
 from tests.jobs.yard import PretendWorker, Yard
 
@@ -92,3 +93,31 @@ def test_two_jobs_of_one_pass_do_not_share_the_only_gpu_of_their_kind(installati
     box = worker("box", H200, T4)
     schedule.place_jobs()
     assert len(box.claim_all()) == 1
+
+
+def test_a_job_that_takes_any_gpu_in_the_same_pass_may_get_the_one_that_is_asked_for(
+    installation: Yard,
+) -> None:
+    plain, wanted = installation.submit(), installation.submit(**asking({"name": "H200"}))
+    box = worker("box", H200, T4)
+    waits(wanted)
+    (attempt,) = box.claim_all()
+    assert attempt.job_id == plain.pk
+    workers.heartbeat(box.row.pk, devices=[H200, {**T4, "attempts": [attempt.pk]}], info={})
+    waits(wanted)
+    assert [attempt.job_id for attempt in box.claim_all()] == [wanted.pk]
+
+
+def test_only_a_run_on_the_gpu_that_is_asked_for_is_preempted(installation: Yard) -> None:
+    PoolSettings.objects.create(pool="default", preemption=True)
+    box = worker("box", H200, T4)
+    (on_h200_job, on_h200), (_, on_t4) = (running_job(installation, box) for _ in range(2))
+    workers.heartbeat(
+        box.row.pk, devices=[{**H200, "attempts": [on_h200.pk]}, {**T4, "attempts": [on_t4.pk]}], info={}
+    )
+    urgent = installation.submit(resources={"priority": 90, "slots": 1, "gpu": {"name": "H200"}})
+    assert waits(urgent).endswith(
+        f"Job {on_h200_job.pk} has a lower priority: it writes a checkpoint and makes room."
+    )
+    assert desired(box, on_h200) is Desired.PAUSED
+    assert desired(box, on_t4) is Desired.RUNNING
