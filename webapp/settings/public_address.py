@@ -15,7 +15,7 @@ OWN_PLACES = frozenset(
     (
         *("account", "accounts", "admin", "api", "approvals", "audit", "code", "datasets"),
         *("delete", "deletions", "docs", "endpoints", "healthz", "help", "jobs", "login"),
-        *("models", "p", "people", "projects", "queue", "readyz", "search", "settings"),
+        *("mesh", "models", "p", "people", "projects", "queue", "readyz", "search", "settings"),
         *("livez", "metrics", "static", "storage", "styleguide", "tokens", "workers", "ws"),
     )
 )

@@ -158,6 +158,7 @@ OTHER_VALUES: dict[str, Any] = {
     "/fit/clipvalue": 1.0,
     "/fit/global_clipnorm": 1.0,
     "/fit/ema": {},
+    "/resources/gpu": {"count": 1},
 }
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.placement.decision import decide
@@ -14,6 +14,8 @@ from jobs.placement.state import Limit, Reservation, Room, Running, State, Work
 from tests.jobs.placement.situations import HOUR, NOW, World, machine, reserved, running, state, work
 
 people = st.integers(1, 4)
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For states that take a busy machine long to draw."""
 
 
 @st.composite
@@ -118,6 +120,7 @@ any_states = st.one_of(states(), states_with_rooms())
 
 
 @given(states_with_rooms())
+@patient
 def test_work_gets_only_devices_that_are_open_to_it_and_none_twice(given_state: State) -> None:
     given_out: dict[int, int] = defaultdict(int)
     for placement in decide(given_state).placements:
@@ -129,6 +132,7 @@ def test_work_gets_only_devices_that_are_open_to_it_and_none_twice(given_state: 
 
 
 @given(states_with_rooms())
+@patient
 def test_work_is_preempted_only_if_that_frees_enough_slots_and_devices(given_state: State) -> None:
     decision = decide(given_state)
     free = {one.key: one.free for one in given_state.machines}
@@ -158,6 +162,7 @@ def test_work_is_preempted_only_if_that_frees_enough_slots_and_devices(given_sta
 
 
 @given(any_states)
+@patient
 def test_all_waiting_work_is_placed_once_or_has_a_reason(given_state: State) -> None:
     decision = decide(given_state)
     keys = [placement.work.key for placement in decision.placements]
@@ -168,6 +173,7 @@ def test_all_waiting_work_is_placed_once_or_has_a_reason(given_state: State) -> 
 
 
 @given(any_states)
+@patient
 def test_no_slot_is_given_twice(given_state: State) -> None:
     left = {one.key: one.free for one in given_state.machines}
     for placement in decide(given_state).placements:
@@ -176,6 +182,7 @@ def test_no_slot_is_given_twice(given_state: State) -> None:
 
 
 @given(any_states)
+@patient
 def test_no_limit_of_a_person_or_project_is_exceeded(given_state: State) -> None:
     of_person: dict[int | None, int] = defaultdict(int)
     of_project: dict[int | None, int] = defaultdict(int)
@@ -193,6 +200,7 @@ def test_no_limit_of_a_person_or_project_is_exceeded(given_state: State) -> None
 
 
 @given(any_states)
+@patient
 def test_work_leaves_the_slots_free_that_are_reserved_for_others_while_it_may_run(given_state: State) -> None:
     sizes = [Size(one.key, one.name, one.slots) for one in given_state.machines]
     runs = [*given_state.running]
@@ -249,6 +257,7 @@ def test_within_a_person_work_of_the_same_size_is_placed_by_priority_then_age(gi
 
 
 @given(any_states)
+@patient
 def test_only_resumable_work_of_lower_priority_is_preempted_and_makes_enough_room(given_state: State) -> None:
     decision = decide(given_state)
     freed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
