@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import httpx2
 from tests.deploy.team import DASHBOARD, PREDICTIONS, PROJECT, Team
 from tests.flow.specs import Spec, search, spec
 from tests.ops.conftest import wait_for
-from webapp.demo.client import Body
+from webapp.demo.client import Body, DemoError
 
 DATASET = MODEL = "kinds"
 FINAL = ("completed", "failed", "stopped")
@@ -112,11 +112,18 @@ def served_model(team: Team) -> None:
 def training(team: Team) -> int:
     """Return the endless training, which runs and has a copy of a checkpoint in the store."""
     upload(team)
-    if team.training is None or team.ada.get(f"/jobs/{team.training}")["state"] in FINAL:
+    if team.training is None or has_ended(team, team.training):
         team.training = submit(team, ENDLESS, "endless")
     job = team.training
     wait_for(lambda: state_of(team, job)["copied"] > 0, "a checkpoint", 300)
     return job
+
+
+def has_ended(team: Team, job: int) -> bool:
+    """Return whether a job has ended; False while no web server answers, as after an outage of all."""
+    with suppress(DemoError):
+        return team.ada.get(f"/jobs/{job}")["state"] in FINAL
+    return False
 
 
 def newest_version(team: Team) -> int:
