@@ -1,6 +1,7 @@
 """Properties of all decisions: no slot twice, no limit or reservation exceeded, no work starves."""
 
 from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -98,8 +99,8 @@ def states_with_rooms(draw: st.DrawFn) -> State:
     ]
     held = {one.key: draw(st.integers(0, 2)) for one in plain.machines}
     with_devices = {run.key for run in plain.running if draw(st.booleans())}
-    rooms = {}
-    for one in waiting:
+    rooms: dict[Hashable, dict[int, Room]] = {}
+    for one, kind in zip(waiting, kinds, strict=False):
         if not one.takes_devices or one.needs in rooms:
             continue
         rooms[one.needs] = {}
@@ -107,10 +108,10 @@ def states_with_rooms(draw: st.DrawFn) -> State:
             here = [run for run in plain.running if run.machine == machine_.key and run.key in with_devices]
             free = machine_.slots - sum(run.slots for run in here) - held[machine_.key]
             frees = {run.key: run.slots for run in here}
-            if one.needs[1] == "some":
+            if kind == "some":
                 free, frees = free - draw(st.integers(0, 2)), {key: 1 for key in frees if draw(st.booleans())}
             rooms[one.needs][machine_.key] = Room(free, one.slots, frees)
-    fitting = {
+    fitting: dict[Hashable, Sequence[int]] = {
         (needs, kind): keys for needs, keys in plain.fitting.items() for kind in ("none", "any", "some")
     }
     return replace(plain, waiting=waiting, fitting=fitting, rooms=rooms)

@@ -120,7 +120,7 @@ def test_two_people_share_four_gpus_with_a_stranger_and_nobody_starves(yard: Yar
     assert holders()["gpu:1"] == [], "the stranger's GPU is not given to a job"
     assert all(len(attempts) <= 1 for attempts in holders().values()), "nor is any other given twice"
     scheduler.tick()
-    # The next job tells it; the others wait for that one.
+    # The next job names it; the others wait for that one.
     jobs = Job.objects.filter(pk__in=[job.pk for job in both])
     waits = " ".join(jobs.values_list("why_waiting", flat=True))
     assert "GPU 1: 25 of 26 GB held by another python of this worker's user since " in waits
