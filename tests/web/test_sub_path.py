@@ -28,9 +28,9 @@ RELATIVE = re.compile(r'"/(?:api|jobs|ws|models|datasets|code|static|accounts|lo
 """Addresses in JSON."""
 
 SOURCES = sorted((program.ROOT / "webapp" / "static" / "js").rglob("*.js"))
-PLACES = "|".join(sorted(OWN_PLACES - {"search", "code"}))
+PLACES = "|".join(sorted(OWN_PLACES - {"search", "code", "mesh"}))
 BARE = re.compile(rf"(?<!address\()(?<!const PLACE = )[\"'`]/(?:{PLACES})(?=[/?\"'`$#])")
-"""Addresses in scripts. `/search` and `/code` are places in a spec, too."""
+"""Addresses in scripts. `/search`, `/code` and `/mesh` are places in a spec, too."""
 
 
 @pytest.fixture
