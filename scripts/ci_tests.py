@@ -1,4 +1,4 @@
-"""Runs the tests of a submission: the first tier, and the second tier's folders that its changes concern.
+"""Runs a submission's tests: the first tier, and folders of the second with changes since their last run.
 
 A test that failed is repeated once, alone, after all others. If it passes then, it is reported as flaky, and
 the run passes. Exits non-zero if a test failed twice, or if a run failed for another reason.
@@ -16,8 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.plugins.failed_tests import OPTION, Outcome  # noqa: E402  needs the path above
-from tests.plugins.tiers import guarded_folders, second_tier  # noqa: E402
-from tests.plugins.whole_run import changed_since_whole_run  # noqa: E402
+from tests.plugins.last_runs import folders_to_run  # noqa: E402
 
 MOST_REPEATED = 20
 """With more failures a change is broken; repeating them all would only take time."""
@@ -36,13 +35,7 @@ def main() -> int:
 
 def _goals() -> list[tuple[str, list[str]]]:
     """Return the goals of make to run, with the folders of tests for each."""
-    changed = changed_since_whole_run()
-    if changed is None:
-        _print("The commit of tests/last_whole_run is not in this clone, so all tests run.")
-        folders = list(second_tier())
-    else:
-        folders = guarded_folders(changed)
-        _print(f"Files changed since all tests passed: {len(changed)}.")
+    folders = folders_to_run()
     _print(f"Folders of the second tier to run: {', '.join(folders) or 'none'}.")
     goals: list[tuple[str, list[str]]] = [("test", [])]
     if folders:

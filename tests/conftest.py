@@ -23,8 +23,8 @@ from tests.people import People, make_people
 from tests.plugins import failed_tests
 from tests.plugins.core_seconds import CoreSeconds
 from tests.plugins.failed_tests import FailedTests
+from tests.plugins.last_runs import LastRuns
 from tests.plugins.tiers import FIRST_TIER, Tiers, folder_of
-from tests.plugins.whole_run import WholeRun
 from webapp.api import throttle
 
 SHARED = {
@@ -80,7 +80,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     plugins: list[object] = [Tiers(config), CoreSeconds(config)]
     if not hasattr(config, "workerinput"):
-        plugins.append(WholeRun(config))
+        plugins.append(LastRuns(config))
         if file := config.getoption(failed_tests.OPTION):
             plugins.append(FailedTests(file))
     for plugin in plugins:

@@ -52,15 +52,14 @@ def guarded_folders(changed: Iterable[str]) -> list[str]:
     ]
 
 
+def is_narrowed(config: pytest.Config) -> bool:
+    """Return whether a run leaves out tests of its folders."""
+    return any(config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect", "ignore"))
+
+
 def is_whole(config: pytest.Config) -> bool:
     """Return whether a run includes all tests in the first tier, or in both."""
-    narrowed = (config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect", "ignore"))
-    return not any(narrowed) and [Path(argument).resolve() for argument in config.args] == [TESTS]
-
-
-def is_everything(config: pytest.Config) -> bool:
-    """Return whether a run includes all tests in both tiers."""
-    return is_whole(config) and not config.getoption(FIRST_TIER)
+    return not is_narrowed(config) and [Path(argument).resolve() for argument in config.args] == [TESTS]
 
 
 class Tiers:

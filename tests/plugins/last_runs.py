@@ -1,0 +1,109 @@
+"""Records the commit at which each folder of the second tier passed.
+
+`.ci/run` runs those with changes since then.
+
+A folder has a commit of its own, since all folders together take longer than a check of a submission may on a
+slow machine: `make test-all ARGS="tests/browser tests/upgrade"` records these two.
+"""
+
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.tiers import (
+    FIRST_TIER,
+    ROOT,
+    TESTS,
+    folder_of,
+    guarded_folders,
+    is_narrowed,
+    second_tier,
+)
+
+FILE = TESTS / "last_runs.toml"
+HEAD = """\
+# The commit at which all tests of a folder of the second tier last passed, written by a run of the folder in
+# a checkout without changes. Commit it with the change that it belongs to. `.ci/run` runs the folders that
+# changes since then concern.
+[folders]
+"""
+WRITTEN_BY_RUNS = ("tests/core_seconds.toml", "tests/last_runs.toml")
+COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+
+
+class LastRuns:
+    """The pytest plugin: writes the folders of a run whose tests have all passed."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._passed: set[str] = set()
+        self._failed: set[str] = set()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._failed.update(second_tier())
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed or report.passed:
+            folder = folder_of(TESTS.parent / report.nodeid.partition("::")[0])
+            (self._failed if report.failed else self._passed).add(folder)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if session.exitstatus not in COMPLETE or session.shouldfail or session.shouldstop:
+            return
+        folders = whole_folders(self._config) & (self._passed - self._failed)
+        if folders and shutil.which("git") and not _changed_files():
+            write_commit(folders, _git("rev-parse", "HEAD"))
+
+
+def whole_folders(config: pytest.Config) -> set[str]:
+    """Return the folders of the second tier of which a run includes all tests."""
+    if is_narrowed(config) or config.getoption(FIRST_TIER) or config.option.collectonly:
+        return set()
+    paths = {Path(argument).resolve() for argument in config.args}
+    return {name for name in second_tier() if paths & {TESTS / name, *(TESTS / name).parents}}
+
+
+def write_commit(folders: Iterable[str], commit: str) -> None:
+    """Write the commit at which all tests of these folders passed."""
+    commits = read_commits() | dict.fromkeys(folders, commit)
+    lines = [f'"{folder}" = "{commits[folder]}"\n' for folder in second_tier() if folder in commits]
+    FILE.write_text(HEAD + "".join(lines))
+
+
+def read_commits() -> dict[str, str]:
+    """Return the commit at which all tests of each folder passed."""
+    return dict(tomllib.loads(FILE.read_text())["folders"]) if FILE.exists() else {}
+
+
+def folders_to_run() -> list[str]:
+    """Return the folders of the second tier that changes since their last run concern.
+
+    A folder without a run, or whose commit is not in this repository, is among them.
+    """
+    commits = read_commits()
+    concerned = {commit: _concerned_since(commit) for commit in set(commits.values())}
+    return [folder for folder in second_tier() if folder in concerned.get(commits.get(folder, ""), (folder,))]
+
+
+def _concerned_since(commit: str) -> Collection[str]:
+    lookup = subprocess.run(
+        ["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True, check=False
+    )
+    if lookup.returncode != 0:
+        return second_tier()
+    return guarded_folders(_git("diff", "--name-only", "--no-renames", commit, "HEAD").splitlines())
+
+
+def _changed_files() -> str:
+    return _git("status", "--porcelain", "--", ".", *(f":(top,exclude){name}" for name in WRITTEN_BY_RUNS))
+
+
+def _git(*arguments: str) -> str:
+    ended = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
