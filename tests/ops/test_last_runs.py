@@ -11,7 +11,7 @@ import pytest
 
 from tests.plugins import last_runs
 from tests.plugins.last_runs import LastRuns
-from tests.plugins.tiers import second_tier
+from tests.plugins.tiers import TESTS, second_tier
 
 GIT = shutil.which("git") or ""
 pytestmark = pytest.mark.skipif(not GIT, reason="no git on PATH")
@@ -60,7 +60,7 @@ def run(
 ) -> None:
     """End a run of tests with these results."""
     config: Any = SimpleNamespace(
-        args=[str(last_runs.TESTS / argument) for argument in arguments],
+        args=[str(TESTS / argument) for argument in arguments],
         option=SimpleNamespace(collectonly=False),
         getoption=lambda name, default=None: (OPTIONS | options).get(name, default),
     )
