@@ -6,6 +6,8 @@ beside the packages. A wheel has them in `webapp`: beside its packages are those
 
 import functools
 import importlib.metadata
+import os
+import shlex
 import sys
 import tomllib
 from pathlib import Path
@@ -34,9 +36,25 @@ def program_version() -> str:
     return importlib.metadata.version("trainyard")
 
 
-def command_line(arguments: str) -> str:
-    """Return the terminal line that runs a command of this program, for messages."""
-    return f"{_start()} {arguments}"
+def command_line(arguments: str, *, with_home: bool = True) -> str:
+    """Return the terminal line that runs a command of this program, for messages.
+
+    Args:
+        arguments: the command and its options.
+        with_home: begin with the home, if the command would not find it by itself. Readers who have not logged
+            in are not told where it is.
+    """
+    home = _home_to_name() if with_home else None
+    return f"{_start()} {arguments}" if home is None else f"TRAINYARD_HOME={home} {_start()} {arguments}"
+
+
+def _home_to_name() -> str | None:
+    """Return the home, quoted for a shell; None if the command finds it in the folder in which it starts.
+
+    An installed program starts in any folder, so its home is always named.
+    """
+    home = Path(os.environ.get("TRAINYARD_HOME") or ".trainyard").resolve()
+    return None if IS_CHECKOUT and home == ROOT / ".trainyard" else shlex.quote(str(home))
 
 
 @functools.cache

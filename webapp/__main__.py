@@ -19,6 +19,9 @@ PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_
 KEYLESS_COMMANDS = ("worker", "chief")
 """The commands of the parts that need no secret key."""
 
+HELP = ("-h", "--help")
+"""The options with which a command only describes itself."""
+
 PARTS = {
     **{name: name for name in ("up", "broker", "web", "scheduler", "worker")},
     "serve": "serving",
@@ -49,7 +52,7 @@ def _run() -> None:
     require_database(sys.argv[1:])
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
-    if sys.argv[1:2] and sys.argv[1] in KEYLESS_COMMANDS:
+    if "".join(sys.argv[1:2]) in KEYLESS_COMMANDS or set(sys.argv[1:]) & set(HELP):
         os.environ[program.KEYLESS_VARIABLE] = "1"
     _make_paths_absolute()
     from django.core.management import execute_from_command_line  # slow, and not needed for the version

@@ -7,8 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
 from jobs import program
+from tests.markup import text_of
 from tests.ops.conftest import ROOT
 from tests.people import People, browser_of
 from webapp import __main__ as entry
@@ -103,14 +105,29 @@ def test_commands_are_shown_as_a_terminal_needs_them(monkeypatch: pytest.MonkeyP
     program._start.cache_clear()
     monkeypatch.setattr(program, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setenv("TRAINYARD_HOME", str(tmp_path / ".trainyard"))
     assert program.command_line("up --port 0") == ".venv/bin/python manage.py up --port 0"
     program._start.cache_clear()
     monkeypatch.setattr(sys, "prefix", "/opt/trainyard")
     assert program.command_line("up") == "python manage.py up"
     program._start.cache_clear()
     monkeypatch.setattr(program, "IS_CHECKOUT", False)
-    assert program.command_line("up") == "trainyard up"
+    home = tmp_path / ".trainyard"
+    assert program.command_line("up") == f"TRAINYARD_HOME={home} trainyard up", "it starts in any folder"
+    assert program.command_line("up", with_home=False) == "trainyard up"
     program._start.cache_clear()
+
+
+def test_commands_name_a_home_that_they_would_not_find(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, people: People
+) -> None:
+    monkeypatch.setenv("TRAINYARD_HOME", str(tmp_path / "our yard"))
+    assert program.command_line("up").startswith(f"TRAINYARD_HOME='{tmp_path}/our yard' ")
+    page = text_of(browser_of(people.administrator).get("/people"))
+    assert f"TRAINYARD_HOME='{tmp_path}/our yard' " in page
+    assert "our yard" not in Client().get("/accounts/login/").content.decode(), (
+        "who has not logged in sees no folders"
+    )
 
 
 def test_relative_paths_in_the_environment_are_those_of_the_folder_of_the_start(

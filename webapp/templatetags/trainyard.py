@@ -274,9 +274,9 @@ def program_version() -> str:
 
 
 @register.simple_tag
-def shell_command(*words: str) -> str:
+def shell_command(*words: str, with_home: bool = True) -> str:
     """Show the line that runs a command in a terminal."""
-    return program.command_line(" ".join(words))
+    return program.command_line(" ".join(words), with_home=with_home)
 
 
 @register.simple_tag

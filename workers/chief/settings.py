@@ -74,7 +74,7 @@ def read_settings(arguments: Sequence[str] | None) -> Settings:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=program.command_line("chief"),
+        prog=program.command_line("chief", with_home=False),
         description="Implements the chief of KerasTuner's distributed mode: unmodified scripts run the "
         "trials of one search. An open search of the same project and name is resumed.",
     )

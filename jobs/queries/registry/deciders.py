@@ -22,7 +22,7 @@ NO_DECIDER = (
     "No member of {project} could decide it now. Add an independent person with the role approver in the "
     "settings of the project. Who logs in by a link from the page People cannot decide requests of the "
     "administrator who made that link. The operator can make a link without this limit: "
-    f"{program.command_line('adduser')}."
+    "{command}."
 )
 
 
@@ -107,7 +107,8 @@ def describe_deciders(promotion: PromotionRequest) -> str:
     """Return who could decide a request, or the next step if there is no such person."""
     names = [user.username for user in islice(_possible_deciders(promotion), MAX_NAMES + 1)]
     if not names:
-        return NO_DECIDER.format(project=promotion.model.project.slug)
+        command = program.command_line("adduser")
+        return NO_DECIDER.format(project=promotion.model.project.slug, command=command)
     visible_names = names if len(names) <= MAX_NAMES else [*names[: MAX_NAMES - 1], "others"]
     alternatives = " or ".join(filter(None, [", ".join(visible_names[:-1]), visible_names[-1]]))
     return f"{alternatives} could decide it."
