@@ -12,17 +12,16 @@ from jobs.messages.reports.precision_comparison import PrecisionComparison, Prec
 from jobs.models import DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
+from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import AfterSpec
 from jobs.spec.sections.precision import Policy
-from jobs.states import FINAL, WAITING, JobState
+from jobs.states import WAITING, JobState
 
 NEWEST = 50
 """How many dry runs of a project are looked at for measured gains."""
 SAME = 0.05
 """Speeds and sizes that differ by less than this share count as equal."""
-NONE = "none"
-"""The state if no dry run was requested."""
 
 
 class DryRunRequest(NamedTuple):
@@ -74,13 +73,10 @@ def dry_run_request(
 
 def dry_run_out(request: DryRunRequest) -> DryRunOut:
     """Return a dry run's API representation: a completed one, else an open one, else the last."""
-    rows, policy = request.jobs, request.payload.spec.precision.policy
-    job = (
-        rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()
-    )
+    policy, job = request.payload.spec.precision.policy, answering_job(request)
     if job is None:
         return DryRunOut(
-            state=NONE, job=None, policy=policy, result=None, finding="", error=None, why_waiting=""
+            state=NOT_REQUESTED, job=None, policy=policy, result=None, finding="", error=None, why_waiting=""
         )
     result = _result_of(job)
     return DryRunOut(
