@@ -7,11 +7,8 @@ from typing import Any
 
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.variables import (
-    DeviceMemory,
-    layer_names,
-    memory_per_device,
-)
+from jobs.spec.plan.training_memory import DeviceMemory, memory_per_device
+from jobs.spec.plan.variables import layer_names
 from jobs.spec.space.probes import extremes
 from jobs.spec.space.search_space import (
     ChoiceParameter,

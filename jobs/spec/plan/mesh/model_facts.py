@@ -8,7 +8,8 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.mesh.placement import Weight
 from jobs.spec.plan.plan import Plan
-from jobs.spec.plan.variables import memory_per_device, model_layers, optimizer_slots
+from jobs.spec.plan.training_memory import memory_per_device, optimizer_slots
+from jobs.spec.plan.variables import model_layers
 
 
 class ModelFacts(NamedTuple):
