@@ -3,7 +3,7 @@
 import ml_dtypes
 import pytest
 
-from jobs.spec.accelerators import acceleration
+from jobs.spec.accelerated_formats import acceleration
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.number_formats import FORMATS, NumberFormat
 from jobs.spec.plan.training_memory import memory_per_device

@@ -55,7 +55,7 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
         try:
             memory = memory_per_device(with_values(spec, sizes), profile)
         except ValueError:
-            # Reported by `data_checks.problems`.
+            # Reported by `checks.data.problems`.
             continue
         if best[1] is None or memory.total > best[1].total:
             best = (sizes, memory)
@@ -66,7 +66,7 @@ def names_of_layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
     """Return the names of all layers that a model has with any searched value."""
     names: set[str] = set()
     for values in _extreme_values(spec, _shaping(spec)):
-        with suppress(ValueError):  # reported by `data_checks.problems`
+        with suppress(ValueError):  # reported by `checks.data.problems`
             names |= layer_names(with_values(spec, values).model, profile)
     return names
 

@@ -141,7 +141,7 @@ def _planned(spec: ExperimentSpec, listed: list[Variable]) -> Iterator[PlannedVa
         try:
             held = device_shape(variable, spec.mesh)
         except ValueError:
-            # Reported by `data_checks.problems` at the rule.
+            # Reported by `check_layout` at the rule.
             held, rule = variable.shape, None
         yield PlannedVariable(
             path=variable.path,
