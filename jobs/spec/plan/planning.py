@@ -7,7 +7,6 @@ from jobs.spec.checks import fine_tuning as fine_tuning_checks
 from jobs.spec.checks.dry_build import BuiltModel
 from jobs.spec.checks.gpus import wanted_count
 from jobs.spec.checks.warnings import warnings
-from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan import estimate, fine_tuning
@@ -23,7 +22,7 @@ from jobs.spec.plan.model_fields import (
     shadow_warnings,
 )
 from jobs.spec.plan.plan import Plan, PlanWarning, Situation
-from jobs.spec.plan.variables import variables
+from jobs.spec.plan.variables import described_input, variables
 from jobs.spec.problems import Problem
 from jobs.spec.sections import monitors
 from jobs.spec.sections.search import SearchSpec
@@ -58,7 +57,7 @@ def make_plan(
     """
     tuned = fine_tuning.plan_fine_tuning(spec, profile, base) if base is not None else None
     space = space_size.size_of_space(spec.search.space) if spec.search is not None else None
-    described = _described_input(spec, profile) if profile is not None else None
+    described = described_input(spec, profile)
     problems = [
         *warnings(spec, profile),
         *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
@@ -94,7 +93,7 @@ def device_bytes(spec: ExperimentSpec, profile: Profile | None) -> int | None:
 
     None if it is unknown before the model is built.
     """
-    described = _described_input(spec, profile) if profile is not None else None
+    described = described_input(spec, profile)
     memory = None if described is None else largest(spec, described)[1]
     return None if memory is None else memory.total
 
@@ -163,14 +162,6 @@ def _device_fields(spec: ExperimentSpec, now: Situation) -> dict[str, Any]:
         "device_kind": _device_kind(spec),
         "batch_shards": spec.mesh.batch_shards() if spec.mesh is not None else 1,
     }
-
-
-def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
-    """Return the model input's profile, or None if the variables are unknown before it is built."""
-    if spec.model.info.layers is None or roles_differ(spec, profile):
-        return None
-    model_input = encoded(spec, profile)
-    return model_input if spec.model.refusal(model_input) is None else None
 
 
 def _most_epochs(spec: ExperimentSpec) -> tuple[int, int]:

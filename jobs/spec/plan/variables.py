@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 
 from jobs.spec.checks import patterns
+from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.policies import POLICIES, PolicyInfo, policy_of_layer
@@ -19,6 +20,19 @@ from jobs.spec.templates.layers import Layer, Variable, dense, without_variables
 def head_units(profile: Profile) -> int:
     """Return the output layer's width; two classes need only one probability."""
     return 1 if profile.task == "binary" else profile.outputs
+
+
+def described_input(spec: ExperimentSpec, profile: Profile | None) -> Profile | None:
+    """Return the profile of the model's input; None if its variables are unknown before it is built.
+
+    Args:
+        spec: the experiment.
+        profile: its data's profile; None until the data set is ready.
+    """
+    if profile is None or spec.model.info.layers is None or roles_differ(spec, profile):
+        return None
+    model_input = encoded(spec, profile)
+    return model_input if spec.model.refusal(model_input) is None else None
 
 
 def variables(model: Model, profile: Profile) -> list[Variable]:
