@@ -47,6 +47,7 @@ from webapp.pages.shortcuts import (
 )
 from webapp.template_context import Context
 from webapp.templatetags.problem_labels import message_of
+from webapp.whole_numbers import read_whole
 
 
 @form_page
@@ -217,8 +218,7 @@ def _least_epochs(row: Trial) -> int:
 def continue_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Continue a completed trial's training from its checkpoint."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    text = request.POST.get("epochs", "")
-    trials.continue_training(row, int(text) if text.isdecimal() and len(text) < 10 else None, by=request.user)
+    trials.continue_training(row, read_whole(request.POST.get("epochs", "")), by=request.user)
     notify(request, f"Trial {row.number} continues to epoch {row.until}.")
     return redirect("trial", row.job_id, row.number)
 

@@ -31,6 +31,7 @@ from webapp.pages.shortcuts import (
     url,
 )
 from webapp.template_context import Context
+from webapp.whole_numbers import read_whole
 
 NEWEST = 12
 
@@ -89,13 +90,12 @@ def _use(
     if settings.problems:
         raise BadInput(settings.problems[0].message, settings.problems)
     size = subject.spec.fit.batch_size if subject.spec is not None else None
-    seen = request.POST.get("version", "")
     saved = save_design(
         request.user,
         source,
         mesh,
         batch=settings.batch if settings.batch and settings.batch != size else None,
-        seen=int(seen) if seen.isdecimal() and seen.isascii() and len(seen) < 10 else None,
+        seen=read_whole(request.POST.get("version", "")),
     )
     notify(request, " ".join(("The mesh is in the draft.", *saved.notes)))
     form = f"{url('experiment_edit', source.project.slug, saved.experiment.pk)}#mesh"
