@@ -1,7 +1,5 @@
 """Reads dry builds, and checks models built by code against the findings about that code."""
 
-import hashlib
-import json
 from collections.abc import Iterator
 from functools import reduce
 from operator import or_
@@ -14,7 +12,7 @@ from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
-from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job
+from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.checks.dry_build import BuiltModel, DataShape, unused_problems
 from jobs.spec.checks.near_names import near_names
 from jobs.spec.data.encoding import encoded, roles_differ
@@ -171,13 +169,9 @@ def dry_build_request(
         shape=shape,
         data=spec.required_data,
         texts=spec.texts,
-        key=_digest([*built, EXPLORATION]),
+        key=key_of([*built, EXPLORATION]),
     )
-    return DryBuildRequest(project, payload, tuple(map(_digest, earlier)))
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return DryBuildRequest(project, payload, tuple(map(key_of, earlier)))
 
 
 def build_result(request: DryBuildRequest) -> BuiltModel | None:

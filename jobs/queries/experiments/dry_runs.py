@@ -1,7 +1,5 @@
 """Reads dry runs, which compare a precision with float32, and the gains that they measured."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +10,7 @@ from jobs.messages.reports.precision_comparison import PrecisionComparison, Prec
 from jobs.models import DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
-from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job
+from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import AfterSpec
 from jobs.spec.sections.precision import Policy
@@ -66,7 +64,7 @@ def dry_run_request(
     fit = spec.fit.model_copy(update={"early_stopping": None})
     changes = {"data": data, "fit": fit, "search": None, "mesh": None, "after": AfterSpec()}
     body = spec.model_copy(update=changes).to_json()
-    key = hashlib.sha256(json.dumps([body, version.pk, steps], sort_keys=True).encode()).hexdigest()
+    key = key_of([body, version.pk, steps])
     payload = DryRunPayload(dataset_version=version.pk, spec_json=body, steps=steps, key=key)
     return DryRunRequest(project, payload)
 

@@ -13,7 +13,7 @@ from jobs.queries.code import dry_builds
 from jobs.queries.data.causes import cause_of
 from jobs.queries.experiments import model_states
 from jobs.queries.runs import progress
-from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job
+from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.checks.dry_build import BuiltModel, Output
 from jobs.spec.data.encoding import encoded
 from jobs.spec.data.profile import Profile
@@ -79,7 +79,7 @@ def request_of(
         compiles=compiles,
         device_bytes=device_bytes if compiles else None,
         model_key=model_key,
-        key=model_states.digest_of([model_key, compiles, of_step, _library_versions()]),
+        key=key_of([model_key, compiles, of_step, _library_versions()]),
     )
     return EstimateRequest(project, payload)
 

@@ -1,5 +1,7 @@
 """Reads the jobs of requests that are answered once: equal requests have the same job and the same result."""
 
+import hashlib
+import json
 from typing import Protocol
 
 from jobs.kinds.base import Payload
@@ -29,6 +31,11 @@ class JobRequest(Protocol):
     @property
     def jobs(self) -> JobQuerySet:
         """The project's jobs of equal requests, newest first."""
+
+
+def key_of(value: object) -> str:
+    """Return the key that equal requests have: the digest of all that they depend on, as a JSON value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def answering_job(request: JobRequest) -> Job | None:
