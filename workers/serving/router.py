@@ -70,7 +70,7 @@ class Router:
             SeenSizesFolder(home / "sizes"),
             self._reporter.changed,
         )
-        self._catalog = self._new_catalog(settings, versions)
+        self._catalog = self._new_catalog(settings, artifacts, versions)
         self._add_gauges(metrics)
         add_server_gauges(metrics, home, self._health)
         self._body_workers = BodyWorkers(limits.body_workers)
@@ -88,14 +88,14 @@ class Router:
         self._compiled = settings.compiled, limits.compile_cache_bytes
         self._loops: list[asyncio.Task[None]] = []
 
-    def _new_catalog(self, settings: Settings, versions: VersionContext) -> Catalog:
+    def _new_catalog(self, settings: Settings, artifacts: Artifacts, versions: VersionContext) -> Catalog:
         def load(model: str, approved: ReleasedVersion) -> LoadedVersion:
             return LoadedVersion(model, approved, versions)
 
         return Catalog(
             verifier=ReleaseVerifier.from_file(settings.public_key_file),
             state_file=StateFile(settings.home / "state.json"),
-            artifacts=versions.artifacts,
+            artifacts=artifacts,
             new_endpoint=lambda model, changed: Endpoint(
                 model, load=load, changed=changed, drain_seconds=settings.limits.drain_seconds
             ),
