@@ -3,10 +3,10 @@
 import ml_dtypes
 import pytest
 
-from jobs.spec.accelerators import acceleration
+from jobs.spec.accelerated_formats import acceleration
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.number_formats import FORMATS, NumberFormat
-from jobs.spec.plan.variables import memory_per_device
+from jobs.spec.plan.training_memory import memory_per_device
 from jobs.spec.policies import POLICIES, needs_double, policy_of_layer
 from jobs.spec.sections.precision import PrecisionSpec
 from tests.engine.models.test_variables import image_profile

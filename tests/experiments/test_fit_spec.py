@@ -9,7 +9,7 @@ from jobs.spec.checks import data as data_checks
 from jobs.spec.checks.warnings import warnings as check_warnings
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan import plan
+from jobs.spec.plan import planning
 from jobs.spec.plan.plan import Situation
 from jobs.spec.problems import problems
 from jobs.spec.sections.resources import WorkerSize
@@ -191,7 +191,7 @@ def test_values_are_set_at_their_paths_and_replace_other_arguments() -> None:
 def test_folds_multiply_the_planned_executions() -> None:
     asked = spec({"epochs": 3}, UNITS, max_trials=4, evaluation={"kind": "k_fold", "folds": 5})
     now = Situation(free_slots=1, workers=(WorkerSize(1),))
-    spec_plan = plan.make_plan(asked, DIGITS_PROFILE, now, ["search"])
+    spec_plan = planning.make_plan(asked, DIGITS_PROFILE, now, ["search"])
     assert (spec_plan.executions, spec_plan.epochs) == (4 * 2 * 5, 4 * 2 * 5 * 3)
     pointers = {warning.pointer for warning in spec_plan.warnings}
     assert "/search/executions_per_trial" not in pointers

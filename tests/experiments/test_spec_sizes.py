@@ -10,7 +10,7 @@ from jobs.errors import BadSpec
 from jobs.queries.experiments import plan
 from jobs.spec.checks import patterns
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.variables import rules_for
+from jobs.spec.plan.layout_rules import rules_for
 from jobs.spec.sections import search as search_contract
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.space import probes

@@ -7,7 +7,8 @@ import pytest
 from jobs.spec.checks import settings as spec_checks
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.plan import Situation, make_plan
+from jobs.spec.plan.plan import Situation
+from jobs.spec.plan.planning import make_plan
 from jobs.spec.plan.warnings import size_warnings
 from jobs.spec.sections.data import Window
 from jobs.spec.sections.gpu import GpuDevice

@@ -3,7 +3,7 @@
 import pytest
 
 from workers.node.accelerators import cuda_release, plugin_problem
-from workers.node.gpus import DriverError, Gpu, Nvml
+from workers.node.gpu_inventory.gpus import DriverError, Gpu, Nvml
 from workers.system import gpu_support
 
 

@@ -16,7 +16,7 @@ from workers.confinement.sandbox import gpus
 from workers.confinement.sandbox.gpus import SandboxGpu
 from workers.confinement.sandbox.launch import Owner, Streams, launch_at
 from workers.confinement.sandbox.view import python_folders
-from workers.node.gpus import Gpu
+from workers.node.gpu_inventory.gpus import Gpu
 
 __all__ = ["levels", "users"]
 pytestmark = pytest.mark.gpu

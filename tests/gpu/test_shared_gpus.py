@@ -8,7 +8,7 @@ import pytest
 
 from tests.runner.forks import ROOT
 from workers.node.accelerators import find
-from workers.node.gpu_claims import GpuClaims
+from workers.node.gpu_inventory.claims import GpuClaims
 from workers.node.inventory import Inventory
 
 pytestmark = pytest.mark.gpu

@@ -13,8 +13,8 @@ from tests.runner.forks import ROOT
 from tests.runner.harness import runner
 from tests.runner.tasks import profiled, trial_task
 from workers.node.accelerators import find
-from workers.node.gpu_claims import GpuClaims
-from workers.node.gpus import Gpu
+from workers.node.gpu_inventory.claims import GpuClaims
+from workers.node.gpu_inventory.gpus import Gpu
 
 pytestmark = pytest.mark.gpu
 ONE = {"shape": [1], "axis_names": ["data"]}

@@ -28,6 +28,7 @@ from workers.serving.protocols.table import PROTOCOLS
 from workers.serving.protocols.target import Target
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.request_context import RequestContext
 from workers.serving.response import Headers
 from workers.serving.settings import Limits
 from workers.serving.table import ServedTable
@@ -145,13 +146,13 @@ class Serving:
         self.child, self.metrics, self.direct = Child(served), Metrics(), 0
         catalog, traffic = cast(Catalog, Models(self.child)), Traffic(1)
         self.workers = BodyWorkers(1)
-        bodies, hosts = BodyCodec(self.workers), ("localhost",)
-        app = ServingApp(catalog, self.metrics, traffic, limits, authenticator, bodies, hosts, protocols)
-        counter = RequestCounter(catalog, self.metrics, traffic)
+        counter, bodies = RequestCounter(catalog, self.metrics, traffic), BodyCodec(self.workers)
+        context = RequestContext(catalog, counter, limits, authenticator, bodies, ("localhost",), protocols)
+        app = ServingApp(context, self.metrics)
         serving = self
 
         class HttpProtocol(DirectHttpProtocol):
-            predictions = DirectPredictions(catalog, counter, limits, authenticator, bodies, hosts, protocols)
+            predictions = DirectPredictions(context)
 
             def _predict(self, *arguments: Any) -> None:
                 serving.direct += 1

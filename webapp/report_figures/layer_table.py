@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jobs.messages.reports.model_summary import GraphNode, ModelSummary
 from webapp.template_context import Context
+from webapp.whole_numbers import read_whole
 
 PAGE = 100
 
@@ -80,7 +81,7 @@ def layers_context(summary: ModelSummary, sort: str, cursor: str | None) -> Laye
     for column in COLUMNS:
         if sort.removeprefix("-") == column.name:
             rows.sort(key=column.value, reverse=sort.startswith("-"))
-    start = int(cursor) if cursor is not None and cursor.isdecimal() and len(cursor) < 7 else 0
+    start = read_whole(cursor or "", digits=6) or 0
     end = start + PAGE
     items = [Row(node, [nodes[at].name for at in node.inputs]) for node in rows[start:end]]
     page = Page(items, len(rows), str(end) if end < len(rows) else None)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from workers.node.gpu_claims import GpuClaims
-from workers.node.gpus import VISIBLE, DriverError, Gpu, Nvml, visible
+from workers.node.gpu_inventory.claims import GpuClaims
+from workers.node.gpu_inventory.gpus import VISIBLE, DriverError, Gpu, Nvml, visible
 from workers.system import gpu_support
 from workers.system.cuda_needs import NEWEST_FIRST
 from workers.system.gpu_signs import GpuSigns, missing_part, read_signs

@@ -16,11 +16,12 @@ from jobs.queries.compatibility import Incompatible
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
 from workers.node.draining import drain
-from workers.node.gpu_claims import GpuClaims
+from workers.node.gpu_inventory.claims import GpuClaims
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.lifetime import Lifetime
-from workers.node.membership import Membership, NodeResources
+from workers.node.membership import Membership
 from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
+from workers.node.resources import NodeResources
 from workers.node.settings import NodeSettings
 from workers.node.status import NodeStatus
 from workers.supervise.attempt_end import AttemptEnd

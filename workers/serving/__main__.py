@@ -66,8 +66,8 @@ async def _run(settings: Settings) -> None:
     child_starter.prepare()
     try:
         # Its imports delay a restart less while the fork server does its own, on another core.
-        router = await asyncio.to_thread(importlib.import_module, "workers.serving.router")
-        await router.serve(settings, command, child_starter)
+        server = await asyncio.to_thread(importlib.import_module, "workers.serving.server")
+        await server.serve(settings, command, child_starter)
     finally:
         await child_starter.close()
 

@@ -3,19 +3,15 @@
 import asyncio
 import logging
 import time
-import typing
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import structlog
 
 from jobs.logs.request_ids import request_id
 from jobs.spec.signature import Signature
 from workers.model_process.errors import NotFound, ServingError
-from workers.serving.access import Access
 from workers.serving.asgi import Receive, Request, Scope
-from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.memory import BodyMemory
-from workers.serving.counting import RequestCounter
 from workers.serving.hosts import check_host
 from workers.serving.metrics import Metrics
 from workers.serving.operator_routes import OperatorRoutes
@@ -27,14 +23,11 @@ from workers.serving.protocols.protocol import (
     predictions_by_name,
     protocol_of,
 )
-from workers.serving.protocols.table import PROTOCOLS
 from workers.serving.protocols.target import Target, not_found
-from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.request_context import RequestContext
 from workers.serving.request_log import RequestLog
 from workers.serving.response import JSON, TEXT, Response, Send, error_response, json_error
-from workers.serving.settings import Limits
-from workers.serving.traffic import Traffic
 from workers.serving.versions.version import LoadedVersion
 
 logger = logging.getLogger("trainyard.serving")
@@ -43,57 +36,26 @@ HEADER = b"x-request-id"
 METRICS_PATH = "/monitoring/prometheus/metrics"
 
 
-class Authenticator(typing.Protocol):
-    """Checks whether a request may be answered."""
-
-    async def check(self, request: Request) -> Access:
-        """Return the request's access. Raises a `ServingError` if it has none."""
-
-    async def check_scrape(self, request: Request) -> None:
-        """Check that the request may read metrics. Raises a `ServingError` if it may not."""
-
-    async def reaches(self, request: Request, model: str) -> bool:
-        """Return whether the request may ask a model."""
-
-    def is_known(self, request: Request, model: str) -> bool:
-        """Return whether it is known already that the request may ask a model, and has no warning."""
-
-
 class ServingApp:
-    """Serves one catalog's models by all protocols, and its metrics.
+    """Serves models by all protocols, and the server's metrics.
 
     Args:
-        catalog: has the models.
+        context: what the answers share.
         metrics: this server's.
-        traffic: counts requests for the dashboard.
-        limits: the server's.
-        authenticator: checks callers; None if none needs a token.
-        bodies: parses and encodes bodies.
-        hosts: the host names that requests may have; None for any.
-        protocols: those that are served.
         request_log: gets the requests; None for none.
     """
 
     def __init__(
-        self,
-        catalog: Catalog,
-        metrics: Metrics,
-        traffic: Traffic,
-        limits: Limits,
-        authenticator: Authenticator | None,
-        bodies: BodyCodec,
-        hosts: tuple[str, ...] | None = None,
-        protocols: Sequence[Protocol] = PROTOCOLS,
-        request_log: RequestLog | None = None,
+        self, context: RequestContext, metrics: Metrics, request_log: RequestLog | None = None
     ) -> None:
-        self._catalog, self._limits, self._metrics = catalog, limits, metrics
-        self._counter = RequestCounter(catalog, metrics, traffic)
-        self._memory = BodyMemory(limits.bodies_bytes)
-        self._authenticator, self._bodies, self._hosts = authenticator, bodies, hosts
-        predictions_by_name(protocols)  # raises an error now, and not in the first large body's worker
-        self._protocols = protocols
-        check_scrape = None if authenticator is None else authenticator.check_scrape
-        self._operator = OperatorRoutes(catalog, metrics, check_scrape)
+        self._catalog, self._counter, self._limits = context.catalog, context.counter, context.limits
+        self._authenticator, self._bodies = context.authenticator, context.bodies
+        self._hosts, self._protocols = context.hosts, context.protocols
+        self._metrics = metrics
+        self._memory = BodyMemory(self._limits.bodies_bytes)
+        predictions_by_name(self._protocols)  # raises an error now, and not in the first large body's worker
+        check_scrape = None if self._authenticator is None else self._authenticator.check_scrape
+        self._operator = OperatorRoutes(self._catalog, metrics, check_scrape)
         self._request_log = request_log or RequestLog(0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -7,17 +7,16 @@ coroutines, which run several times as much code.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jobs.messages.traffic import NO_VERSION
 from jobs.spec.signature import Signature
 from workers.model_process.errors import ClientGone, DeadlineExceeded, ServingError
-from workers.serving.app import Authenticator, name_version
+from workers.serving.app import name_version
 from workers.serving.asgi import Request
-from workers.serving.bodies.codec import SMALL_BYTES, BodyCodec
+from workers.serving.bodies.codec import SMALL_BYTES
 from workers.serving.bodies.memory import FREE_BYTES
-from workers.serving.counting import RequestCounter
 from workers.serving.hosts import check_host
 from workers.serving.protocols.protocol import (
     AnsweringVersion,
@@ -28,12 +27,10 @@ from workers.serving.protocols.protocol import (
     protocol_of,
 )
 from workers.serving.protocols.quick_bodies import is_quick
-from workers.serving.protocols.table import PROTOCOLS
 from workers.serving.protocols.target import Target
-from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.request_context import RequestContext
 from workers.serving.response import Response, error_response
-from workers.serving.settings import Limits
 from workers.serving.versions.batcher import Outputs, WorkItem
 
 logger = logging.getLogger("trainyard.serving")
@@ -71,25 +68,15 @@ class DirectPredictions:
     """Starts the answers to requests for predictions.
 
     Args:
-        catalog: has the models.
-        counter: counts the requests.
-        limits, authenticator, bodies, hosts, protocols: see `ServingApp`.
+        context: what the answers share.
     """
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        counter: RequestCounter,
-        limits: Limits,
-        authenticator: Authenticator | None,
-        bodies: BodyCodec,
-        hosts: tuple[str, ...] | None,
-        protocols: Sequence[Protocol] = PROTOCOLS,
-    ) -> None:
-        self.catalog, self.counter, self.bodies = catalog, counter, bodies
-        self.seconds = limits.request_seconds
-        self._body_bytes = limits.body_bytes
-        self._authenticator, self._hosts, self._protocols = authenticator, hosts, protocols
+    def __init__(self, context: RequestContext) -> None:
+        self.catalog, self.counter, self.bodies = context.catalog, context.counter, context.bodies
+        self.seconds = context.limits.request_seconds
+        self._body_bytes = context.limits.body_bytes
+        self._authenticator, self._hosts = context.authenticator, context.hosts
+        self._protocols = context.protocols
 
     def caller(self, request: Request) -> Caller | None:
         """Return a parsed request's caller; None if others like it are not accepted."""

@@ -1,28 +1,21 @@
-"""Assembles the prediction server from its parts and runs it under uvicorn."""
+"""Assembles the prediction server from its parts, and runs their loops."""
 
 import asyncio
 import contextlib
-import json
 import logging
 import secrets
-import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
-
-import uvicorn
 
 from jobs.messages.release import ReleasedVersion
-from transport.server import LimitedServer, limited
 from workers.serving.app import ServingApp
 from workers.serving.auth import TokenAuthenticator
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.pool import BodyWorkers
 from workers.serving.counting import RequestCounter
 from workers.serving.direct import DirectPredictions
-from workers.serving.direct_http import DirectHttpProtocol
 from workers.serving.eviction import evict_programs
 from workers.serving.health import Health
 from workers.serving.known_callers import KnownCallers
@@ -33,22 +26,19 @@ from workers.serving.releases.endpoint import Endpoint
 from workers.serving.releases.polling import Reporter, poll_releases
 from workers.serving.releases.state import StateFile
 from workers.serving.releases.verification import ReleaseVerifier
+from workers.serving.request_context import RequestContext
 from workers.serving.request_log import RequestLog
 from workers.serving.server_gauges import add_server_gauges
 from workers.serving.settings import Settings
 from workers.serving.traffic import Traffic, next_run
 from workers.serving.versions.artifacts import Artifacts
-from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
-from workers.serving.versions.sandboxed_model import SandboxSettings
 from workers.serving.versions.sandboxes import Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.version import LoadedVersion, VersionContext
 
 logger = logging.getLogger("trainyard.serving")
 
-# The time for open requests to end after a signal.
-_SHUTDOWN_SECONDS = 10
 _LAST_REPORT_SECONDS = 2
 
 
@@ -70,7 +60,7 @@ class Router:
             self._health,
         )
         artifacts = Artifacts(home / "artifacts", settings.artifacts, self._dashboard)
-        context = VersionContext(
+        versions = VersionContext(
             artifacts,
             child_starter,
             sandboxes,
@@ -80,42 +70,38 @@ class Router:
             SeenSizesFolder(home / "sizes"),
             self._reporter.changed,
         )
+        self._catalog = self._new_catalog(settings, artifacts, versions)
+        self._add_gauges(metrics)
+        add_server_gauges(metrics, home, self._health)
+        self._body_workers = BodyWorkers(limits.body_workers)
+        self.request_log = RequestLog(settings.access_log)
+        requests = RequestContext(
+            self._catalog,
+            RequestCounter(self._catalog, metrics, self._traffic),
+            limits,
+            self._authenticator,
+            BodyCodec(self._body_workers),
+            settings.hosts,
+        )
+        self.app = ServingApp(requests, metrics, self.request_log)
+        self.predictions = DirectPredictions(requests)
+        self._compiled = settings.compiled, limits.compile_cache_bytes
+        self._loops: list[asyncio.Task[None]] = []
 
+    def _new_catalog(self, settings: Settings, artifacts: Artifacts, versions: VersionContext) -> Catalog:
         def load(model: str, approved: ReleasedVersion) -> LoadedVersion:
-            return LoadedVersion(model, approved, context)
+            return LoadedVersion(model, approved, versions)
 
-        self._catalog = Catalog(
+        return Catalog(
             verifier=ReleaseVerifier.from_file(settings.public_key_file),
-            state_file=StateFile(home / "state.json"),
+            state_file=StateFile(settings.home / "state.json"),
             artifacts=artifacts,
             new_endpoint=lambda model, changed: Endpoint(
-                model, load=load, changed=changed, drain_seconds=limits.drain_seconds
+                model, load=load, changed=changed, drain_seconds=settings.limits.drain_seconds
             ),
             changed=self._reporter.changed,
             check_health=self._health.check,
         )
-        self._add_gauges(metrics)
-        add_server_gauges(metrics, home, self._health)
-        authenticator = self._authenticator
-        self._body_workers = BodyWorkers(limits.body_workers)
-        self.request_log = RequestLog(settings.access_log)
-        bodies = BodyCodec(self._body_workers)
-        self.app = ServingApp(
-            self._catalog,
-            metrics,
-            self._traffic,
-            limits,
-            authenticator,
-            bodies,
-            settings.hosts,
-            request_log=self.request_log,
-        )
-        counter = RequestCounter(self._catalog, metrics, self._traffic)
-        self.predictions = DirectPredictions(
-            self._catalog, counter, limits, authenticator, bodies, settings.hosts
-        )
-        self._compiled = settings.compiled, limits.compile_cache_bytes
-        self._loops: list[asyncio.Task[None]] = []
 
     def _new_authenticator(self, settings: Settings) -> TokenAuthenticator | None:
         if not settings.needs_token:
@@ -208,95 +194,6 @@ async def run_with_restarts(name: str, loop: Callable[[], Awaitable[None]], paus
             await asyncio.sleep(pause)
         else:
             return
-
-
-class _Server(LimitedServer):
-    """Writes its address once it listens, and ends the children before the process after a signal."""
-
-    def __init__(self, config: uvicorn.Config, settings: Settings) -> None:
-        super().__init__(config, settings.health_socket, name="the prediction server")
-        self._address_file = settings.address_file
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self._address_file is not None and sockets:
-            host, port = sockets[0].getsockname()[:2]
-            write_address(self._address_file, host, port)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own handler raises the signal again, which would end this process before its children.
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        yield
-
-
-async def serve(settings: Settings, command: ChildCommand, child_starter: ChildStarter) -> None:
-    """Run one prediction server until SIGTERM or SIGINT.
-
-    Raises:
-        OSError: the port is in use, or a required file is missing.
-        ValueError: the public key or a trusted proxy's address is invalid.
-    """
-    # First: if the port is in use, nothing of the router has been started that would have to be ended.
-    listener = _listen(settings.host, settings.port)
-    limits = settings.limits
-    protocol = limited(
-        DirectHttpProtocol,
-        max_connections=limits.connections,
-        max_per_address=limits.connections_per_address,
-        trusted=limits.trusted_proxies,
-    )
-    in_sandboxes = SandboxSettings(
-        settings.home,
-        command,
-        limits.code_memory_bytes,
-        settings.environment_folder,
-        child_starter.fork_server,
-    )
-    sandboxes = Sandboxes(in_sandboxes)
-    router = Router(settings, child_starter, sandboxes)
-    protocol.predictions = router.predictions
-    protocol.request_log = router.request_log
-    config = uvicorn.Config(
-        router.app,
-        lifespan="off",
-        http=protocol,
-        ws="none",
-        access_log=False,
-        log_config=None,  # `__main__` has configured logging
-        log_level="warning",
-        server_header=False,
-        proxy_headers=False,  # nothing asks for the address of the client
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        backlog=2048,
-    )
-    server = _Server(config, settings)
-    router.start()
-    try:
-        await server.serve(sockets=[listener])
-    finally:
-        await router.stop()
-        await sandboxes.close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    return listener
-
-
-def write_address(path: Path, host: str, port: int) -> None:
-    """Write the address file atomically."""
-    url_host = f"[{host}]" if ":" in host else host
-    content: dict[str, Any] = {"host": host, "port": port, "url": f"http://{url_host}:{port}"}
-    temporary = path.with_name(f"{path.name}.new")
-    temporary.write_text(json.dumps(content))
-    temporary.replace(path)
 
 
 def replica_name(path: Path) -> str:

@@ -5,10 +5,8 @@ from typing import Any
 from django.db import transaction
 
 from jobs import access
-from jobs.actions.audit import audit
 from jobs.actions.experiments import experiments
-from jobs.actions.people import quotas
-from jobs.actions.runs import events, pipeline, submit
+from jobs.actions.runs import events, pipeline, requested_jobs, submit
 from jobs.actions.runs.payloads import change_payload
 from jobs.errors import BadInput, Conflict
 from jobs.models import DatasetVersion, Job, Revision, User
@@ -47,31 +45,14 @@ def request_dry_build(request: DryBuildRequest, *, by: User, again: bool = False
         raise BadInput(
             problems[0].message, [Problem(problem.pointer, problem.message) for problem in problems]
         )
-    if _is_known(request, again=again):
-        return
-    with transaction.atomic():
-        # Locked, so that the second of two simultaneous requests finds the first one's job.
-        quotas.lock_project(project)
-        if _is_known(request, again=again):
-            return
-        quotas.require_room_for_job(project)
-        job = submit.queue(
-            payload,
-            project=project,
-            title=request.title,
-            priority=PRIORITY,
-            max_restarts=1,
-            created_by=by,
-        )
-        audit.record("code.dry_build", f"job:{job.pk}", by=by, project=project, code=payload.model.digest)
-
-
-def _is_known(request: DryBuildRequest, *, again: bool) -> bool:
-    """Return whether a dry build has been completed or is open, or has failed and must not be repeated."""
-    rows = request.jobs
-    if rows.filter(state=JobState.COMPLETED).exists() or rows.exclude(state__in=FINAL).exists():
-        return True
-    return not again and rows.exists()
+    requested_jobs.queue_once(
+        request,
+        by=by,
+        again=again,
+        priority=PRIORITY,
+        audited_as="code.dry_build",
+        details={"code": payload.model.digest},
+    )
 
 
 def advance_dry_build(root: Job) -> bool:

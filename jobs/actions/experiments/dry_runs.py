@@ -2,12 +2,8 @@
 
 from typing import Any
 
-from django.db import transaction
-
 from jobs import access
-from jobs.actions.audit import audit
-from jobs.actions.people import quotas
-from jobs.actions.runs import submit
+from jobs.actions.runs import requested_jobs
 from jobs.errors import BadInput
 from jobs.models import Project, User
 from jobs.queries.data import datasets
@@ -15,7 +11,6 @@ from jobs.queries.experiments import dry_runs
 from jobs.queries.experiments.dry_runs import DryRunRequest
 from jobs.queries.experiments.plan import validate_spec
 from jobs.spec.problems import Problem
-from jobs.states import FINAL, JobState
 
 PRIORITY = 80
 """A person waits for the result in a form."""
@@ -31,7 +26,7 @@ def request_dry_run(
         body: the experiment's spec as JSON.
         steps: the training steps with each precision.
         by: the acting user.
-        again: whether to repeat one that has ended.
+        again: whether to repeat one that has failed.
 
     Raises:
         Forbidden: `by` may not run jobs in the project, or no code.
@@ -43,28 +38,17 @@ def request_dry_run(
     payload, spec = request.payload, request.payload.spec
     if payload.code_digest() is not None:
         access.require(by, project, access.Action.RUN_CODE)
-    if _is_known(request, again=again):
-        return request
-    with transaction.atomic():
-        # Locked, so that the second of two simultaneous requests finds the first one's job.
-        quotas.lock_project(project)
-        if _is_known(request, again=again):
-            return request
-        quotas.require_room_for_job(project)
-        job = submit.queue(
-            payload,
-            project=project,
-            title=request.title,
-            pool=spec.resources.pool,
-            labels=spec.resources.labels or {},
-            priority=PRIORITY,
-            slots=spec.resources.slots,
-            max_restarts=1,
-            created_by=by,
-        )
-        audit.record(
-            "experiment.dry_run", f"job:{job.pk}", by=by, project=project, policy=spec.precision.policy
-        )
+    requested_jobs.queue_once(
+        request,
+        by=by,
+        again=again,
+        priority=PRIORITY,
+        audited_as="experiment.dry_run",
+        details={"policy": spec.precision.policy},
+        pool=spec.resources.pool,
+        labels=spec.resources.labels or {},
+        slots=spec.resources.slots,
+    )
     return request
 
 
@@ -87,11 +71,3 @@ def _checked_request(project: Project, body: Any, steps: int, by: User) -> DryRu
         message = f"{project.slug} has no data set {data.dataset!r} that is ready"
         raise BadInput(message, [Problem("/spec/data/dataset", message)])
     return dry_runs.dry_run_request(project, spec, version, steps)
-
-
-def _is_known(request: DryRunRequest, *, again: bool) -> bool:
-    """Return whether the same dry run is open, or has ended and must not be repeated."""
-    rows = request.jobs
-    if rows.exclude(state__in=FINAL).exists():
-        return True
-    return rows.filter(state=JobState.COMPLETED).exists() or (rows.exists() and not again)

@@ -26,7 +26,7 @@ from jobs.models import (
 from jobs.queries.experiments import base_versions
 from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan import plan as planning
+from jobs.spec.plan import planning
 from jobs.spec.problems import Problem
 from jobs.spec.sections.code_model import CodeModel
 from jobs.states import JobState

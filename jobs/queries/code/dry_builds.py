@@ -1,7 +1,5 @@
 """Reads dry builds, and checks models built by code against the findings about that code."""
 
-import hashlib
-import json
 from collections.abc import Iterator
 from functools import reduce
 from operator import or_
@@ -14,6 +12,7 @@ from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
+from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.checks.dry_build import BuiltModel, DataShape, unused_problems
 from jobs.spec.checks.near_names import near_names
 from jobs.spec.data.encoding import encoded, roles_differ
@@ -22,13 +21,11 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped
 from jobs.spec.sections.code_model import CODE_ENTRIES, OWN_FIT, CodeModel
 from jobs.spec.space.search_space import Space, Values
-from jobs.states import FINAL, WAITING, JobState
+from jobs.states import WAITING, JobState
 
 EXPLORATION = 4
 """The version of the rules that find hyperparameters and variables. Builds of other versions are done again.
 """
-NONE = "none"
-"""The state if no dry build was requested."""
 
 
 class DryBuildRequest(NamedTuple):
@@ -172,13 +169,9 @@ def dry_build_request(
         shape=shape,
         data=spec.required_data,
         texts=spec.texts,
-        key=_digest([*built, EXPLORATION]),
+        key=key_of([*built, EXPLORATION]),
     )
-    return DryBuildRequest(project, payload, tuple(map(_digest, earlier)))
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return DryBuildRequest(project, payload, tuple(map(key_of, earlier)))
 
 
 def build_result(request: DryBuildRequest) -> BuiltModel | None:
@@ -259,12 +252,9 @@ def result_of_job(job: Job) -> BuiltModel:
 
 def dry_build_out(request: DryBuildRequest) -> DryBuildOut:
     """Return a dry build's API representation: a completed one, else an open one, else the last."""
-    rows = request.jobs
-    job = (
-        rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()
-    )
+    job = answering_job(request)
     if job is None:
-        return DryBuildOut(state=NONE, job=None, built=None, unused={}, error=None, why_waiting="")
+        return DryBuildOut(state=NOT_REQUESTED, job=None, built=None, unused={}, error=None, why_waiting="")
     result = result_of_job(job) if job.state == JobState.COMPLETED else None
     error = cause_of(job.error)
     return DryBuildOut(

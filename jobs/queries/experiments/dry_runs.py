@@ -1,7 +1,5 @@
 """Reads dry runs, which compare a precision with float32, and the gains that they measured."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,17 +10,16 @@ from jobs.messages.reports.precision_comparison import PrecisionComparison, Prec
 from jobs.models import DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
+from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import AfterSpec
 from jobs.spec.sections.precision import Policy
-from jobs.states import FINAL, WAITING, JobState
+from jobs.states import WAITING, JobState
 
 NEWEST = 50
 """How many dry runs of a project are looked at for measured gains."""
 SAME = 0.05
 """Speeds and sizes that differ by less than this share count as equal."""
-NONE = "none"
-"""The state if no dry run was requested."""
 
 
 class DryRunRequest(NamedTuple):
@@ -67,20 +64,17 @@ def dry_run_request(
     fit = spec.fit.model_copy(update={"early_stopping": None})
     changes = {"data": data, "fit": fit, "search": None, "mesh": None, "after": AfterSpec()}
     body = spec.model_copy(update=changes).to_json()
-    key = hashlib.sha256(json.dumps([body, version.pk, steps], sort_keys=True).encode()).hexdigest()
+    key = key_of([body, version.pk, steps])
     payload = DryRunPayload(dataset_version=version.pk, spec_json=body, steps=steps, key=key)
     return DryRunRequest(project, payload)
 
 
 def dry_run_out(request: DryRunRequest) -> DryRunOut:
     """Return a dry run's API representation: a completed one, else an open one, else the last."""
-    rows, policy = request.jobs, request.payload.spec.precision.policy
-    job = (
-        rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()
-    )
+    policy, job = request.payload.spec.precision.policy, answering_job(request)
     if job is None:
         return DryRunOut(
-            state=NONE, job=None, policy=policy, result=None, finding="", error=None, why_waiting=""
+            state=NOT_REQUESTED, job=None, policy=policy, result=None, finding="", error=None, why_waiting=""
         )
     result = _result_of(job)
     return DryRunOut(

@@ -13,6 +13,7 @@ from jobs.queries.code import dry_builds
 from jobs.queries.data.causes import cause_of
 from jobs.queries.experiments import model_states
 from jobs.queries.runs import progress
+from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.checks.dry_build import BuiltModel, Output
 from jobs.spec.data.encoding import encoded
 from jobs.spec.data.profile import Profile
@@ -25,8 +26,6 @@ from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.sections.resources import Resources
 from jobs.states import FINAL, WAITING, JobState
 
-NONE = "none"
-"""The state if no estimate was requested."""
 LIBRARIES = ("keras", "jax", "jaxlib")
 SEARCHED = (
     "The variables are those of the model without the search: searched values may give others, and a worker "
@@ -80,7 +79,7 @@ def request_of(
         compiles=compiles,
         device_bytes=device_bytes if compiles else None,
         model_key=model_key,
-        key=model_states.digest_of([model_key, compiles, of_step, _library_versions()]),
+        key=key_of([model_key, compiles, of_step, _library_versions()]),
     )
     return EstimateRequest(project, payload)
 
@@ -158,17 +157,14 @@ def known_state(
 
 def estimate_out(request: EstimateRequest) -> MeshEstimateOut:
     """Return an estimate's representation: a completed one, else an open one, else the last."""
-    rows = request.jobs
-    job = (
-        rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()
-    )
+    job = answering_job(request)
     return no_estimate() if job is None else estimate_of_job(job)
 
 
 def no_estimate() -> MeshEstimateOut:
     """Return the representation of an estimate that was not requested."""
     return MeshEstimateOut(
-        state=NONE, job=None, compiles=False, progress=None, variables=None, step=None, largest=None,
+        state=NOT_REQUESTED, job=None, compiles=False, progress=None, variables=None, step=None, largest=None,
         notes=(), versions={}, error=None, why_waiting="",
     )  # fmt: skip
 

@@ -1,10 +1,9 @@
 """Identifies the model of a spec, whose variables a worker finds if there are no formulas for them."""
 
-import hashlib
-import json
 from typing import Any
 
 from jobs.models import DatasetVersion
+from jobs.queries.runs.requested_jobs import key_of
 from jobs.spec.checks.dry_build import DataShape
 from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
@@ -41,12 +40,7 @@ def model_key(spec: ExperimentSpec, version: DatasetVersion, profile: Profile) -
         spec.texts,
         data,
     ]
-    return digest_of(parts)
-
-
-def digest_of(value: object) -> str:
-    """Return the digest of a JSON value."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return key_of(parts)
 
 
 def model_without_search(spec: ExperimentSpec) -> Model:

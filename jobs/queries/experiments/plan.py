@@ -38,7 +38,7 @@ from jobs.spec.checks import (
 from jobs.spec.checks.dry_build import BuiltModel
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.labels import has_labels
-from jobs.spec.plan import plan as planning
+from jobs.spec.plan import planning
 from jobs.spec.plan.base_version import BaseVersion
 from jobs.spec.plan.model_fields import KnownState, layout_problems
 from jobs.spec.plan.plan import Plan, Situation

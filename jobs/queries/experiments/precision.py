@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from jobs.answers.experiments.precision import AccelerationOut, FormatOut, PoliciesOut, PolicyOut
 from jobs.models import Project, Worker
 from jobs.queries.experiments.dry_runs import measured_gains
-from jobs.spec.accelerators import Acceleration, acceleration
+from jobs.spec.accelerated_formats import Acceleration, acceleration
 from jobs.spec.number_formats import NumberFormat
 from jobs.spec.policies import POLICIES, PolicyInfo
 

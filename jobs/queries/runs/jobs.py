@@ -112,7 +112,6 @@ def jobs_out(jobs: Sequence[Job]) -> list[JobOut]:
 def _job_out(
     job: Job, why_waiting: str, job_artifacts: list[ArtifactOut], registered: list[MadeVersionOut]
 ) -> JobOut:
-    now = progress.progress_of_job(job)
     # A search stores its results only when it ends; until then they are computed from its trials.
     results = job.results_json or (outcomes.results_of_root(job).to_json() if job.facts.has_trials else {})
     warnings = [
@@ -132,16 +131,7 @@ def _job_out(
         revision=job.revision.number if job.revision else None,
         parent=job.parent_id,
         steps=steps_out(job),
-        progress=ProgressOut(
-            done=now.done,
-            total=now.total,
-            unit=now.unit,
-            fraction=round(now.fraction, 4),
-            eta_seconds=None if now.eta_seconds is None else round(now.eta_seconds, 1),
-            phase=now.phase,
-            time_limited=now.max_minutes is not None,
-            max_minutes=now.max_minutes,
-        ),
+        progress=_progress_out(job),
         why_waiting=why_waiting,
         attempt=job.fence,
         restarts=job.restarts,
@@ -160,6 +150,20 @@ def _job_out(
         started=job.started,
         finished=job.finished,
         seconds=(job.finished - job.started).total_seconds() if job.finished and job.started else None,
+    )
+
+
+def _progress_out(job: Job) -> ProgressOut:
+    now = progress.progress_of_job(job)
+    return ProgressOut(
+        done=now.done,
+        total=now.total,
+        unit=now.unit,
+        fraction=round(now.fraction, 4),
+        eta_seconds=None if now.eta_seconds is None else round(now.eta_seconds, 1),
+        phase=now.phase,
+        time_limited=now.max_minutes is not None,
+        max_minutes=now.max_minutes,
     )
 
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from jobs.models import Worker
 from jobs.spec.checks.devices import has_tpu
-from jobs.spec.checks.gpus import GB
 from jobs.spec.sections.gpu import GpuDevice, gpu_devices
 
 MOST_LISTED = 8
@@ -30,7 +29,7 @@ def offered_devices() -> OfferedDevices:
     """Return the devices of all live workers that take work."""
     workers = [worker for worker in Worker.objects.live().order_by("name") if not worker.refusal]
     gpus = {worker.name: gpu_devices(worker.devices) for worker in workers}
-    models = Counter(_model(gpu) for found in gpus.values() for gpu in found)
+    models = Counter(gpu.label for found in gpus.values() for gpu in found)
     return OfferedDevices(
         has_tpu=any(has_tpu(worker.device_names) for worker in workers),
         names=_cut([f"{name}: {_listed(found)}" for name, found in gpus.items() if found], "workers"),
@@ -38,13 +37,8 @@ def offered_devices() -> OfferedDevices:
     )
 
 
-def _model(gpu: GpuDevice) -> str:
-    memory = f" ({gpu.memory_bytes / GB:.0f} GB)" if gpu.memory_bytes else ""
-    return f"{gpu.model or 'unknown'}{memory}"
-
-
 def _listed(gpus: tuple[GpuDevice, ...]) -> str:
-    return ", ".join(f"{gpu.name} {_model(gpu)}" for gpu in gpus)
+    return ", ".join(f"{gpu.name} {gpu.label}" for gpu in gpus)
 
 
 def _cut(rows: list[str], noun: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reads the settings of pools, and what each pool gives to each person."""
+"""Reads the settings of pools."""
 
 from jobs.models import PoolSettings
 

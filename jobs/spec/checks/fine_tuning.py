@@ -176,7 +176,7 @@ def _tried(spec: ExperimentSpec) -> Iterator[tuple[dict[str, str], FineTuneArgs]
     }
     for head in searched["head"][1] if "head" in searched else [args.head]:
         for freeze_to in searched["freeze_to"][1] if "freeze_to" in searched else [args.freeze_to]:
-            # Values of other types are reported by `data_checks`.
+            # Values of other types are reported by `checks.data`.
             if head in ("keep", "new", "on_top") and isinstance(freeze_to, str):
                 yield pointers, args.model_copy(update={"head": head, "freeze_to": freeze_to})
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from jobs.spec.sections.gpu import GB
 from jobs.spec.sections.mesh import MeshSpec
 
 type DeviceState = Mapping[str, Any]
@@ -23,7 +24,6 @@ CONTEXT_BYTES = 2**30
 """The memory of CUDA and its libraries in every process, before the first array."""
 MOST = 0.9
 """No job needs more, so that a desktop or a monitor with a few hundred MB keeps no job away."""
-GB = 1e9
 LONGEST_NAME = 40
 """In characters: others choose the names of their programs."""
 

@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterable, Iterator
 
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, warning
-from jobs.spec.sections.gpu import GpuDevice, GpuWish
+from jobs.spec.sections.gpu import GB, GpuDevice, GpuWish
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.sections.resources import WorkerSize
 
 GPU_NAME = re.compile(r"gpu:\d+(\.\d+)?")
 _DEVICE = re.compile(r"\w+:\d+(\.\d+)?")
 _WORD = re.compile(r"[a-z0-9]+")
-GB = 1e9
 
 
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
@@ -138,7 +137,7 @@ def describe_missing_gpus(
     there = Counter(device._replace(name="") for devices in workers for device in devices)
     if not there:
         return f"{sentence}; none has a GPU"
-    listed = ", ".join(f"{number} × {_describe(device)}" for device, number in sorted(there.items()))
+    listed = ", ".join(f"{number} × {device.label}" for device, number in sorted(there.items()))
     return f"{sentence}; its GPUs are {listed}"
 
 
@@ -148,11 +147,6 @@ def describe_wanted(gpu: GpuWish, count: int) -> str:
     if gpu.name is not None:
         asked += f' "{gpu.name}"'
     return asked if gpu.memory_gb is None else f"{asked} with {gpu.memory_gb:g} GB"
-
-
-def _describe(device: GpuDevice) -> str:
-    memory = f" ({device.memory_bytes / GB:.0f} GB)" if device.memory_bytes else ""
-    return f"{device.model or 'unknown'}{memory}"
 
 
 def missing_gpu_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from jobs.spec.data.encoding import encoded
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.variables import check_layout, unmatched_rules, variables
+from jobs.spec.plan.layout_rules import check_layout, unmatched_rules
+from jobs.spec.plan.variables import variables
 from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.space.probes import MOST_VALUES

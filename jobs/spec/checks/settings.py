@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jobs.spec.checks import patterns
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.variables import pattern_problems
+from jobs.spec.plan.layout_rules import pattern_problems
 from jobs.spec.problems import Problem
 from jobs.spec.sections import measures
 from jobs.spec.sections.mesh import MeshSpec

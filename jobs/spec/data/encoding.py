@@ -51,7 +51,7 @@ def encoded(spec: ExperimentSpec, profile: Profile) -> Profile:
         return profile
     try:
         plans = plan_columns([columns[name] for name in names], spec.required_data.preprocessing, spec.texts)
-    except ValueError:  # reported by `data_checks.problems`
+    except ValueError:  # reported by `checks.data.problems`
         return profile
     changes = {"features": names, "input_shape": input_shape(plans), "blocks": input_blocks(plans)}
     if is_windowed(spec.required_data, profile):

@@ -7,11 +7,8 @@ from typing import Any
 
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.variables import (
-    DeviceMemory,
-    layer_names,
-    memory_per_device,
-)
+from jobs.spec.plan.training_memory import DeviceMemory, memory_per_device
+from jobs.spec.plan.variables import layer_names
 from jobs.spec.space.probes import extremes
 from jobs.spec.space.search_space import (
     ChoiceParameter,
@@ -58,7 +55,7 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
         try:
             memory = memory_per_device(with_values(spec, sizes), profile)
         except ValueError:
-            # Reported by `data_checks.problems`.
+            # Reported by `checks.data.problems`.
             continue
         if best[1] is None or memory.total > best[1].total:
             best = (sizes, memory)
@@ -69,7 +66,7 @@ def names_of_layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
     """Return the names of all layers that a model has with any searched value."""
     names: set[str] = set()
     for values in _extreme_values(spec, _shaping(spec)):
-        with suppress(ValueError):  # reported by `data_checks.problems`
+        with suppress(ValueError):  # reported by `checks.data.problems`
             names |= layer_names(with_values(spec, values).model, profile)
     return names
 

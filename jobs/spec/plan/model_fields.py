@@ -9,17 +9,10 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.fine_tuning import FineTuningPlan
 from jobs.spec.plan.largest import largest, with_values
+from jobs.spec.plan.layout_rules import check_layout, device_shape, rules_for, shadowed_rules, suggest_layout
 from jobs.spec.plan.model_state import ModelState
-from jobs.spec.plan.variables import (
-    DeviceMemory,
-    check_layout,
-    device_shape,
-    parameters,
-    rules_for,
-    shadowed_rules,
-    suggest_layout,
-    typed_variables,
-)
+from jobs.spec.plan.training_memory import DeviceMemory
+from jobs.spec.plan.variables import parameters, typed_variables
 from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import LayoutRule
 from jobs.spec.templates.layers import Variable
@@ -148,7 +141,7 @@ def _planned(spec: ExperimentSpec, listed: list[Variable]) -> Iterator[PlannedVa
         try:
             held = device_shape(variable, spec.mesh)
         except ValueError:
-            # Reported by `data_checks.problems` at the rule.
+            # Reported by `check_layout` at the rule.
             held, rule = variable.shape, None
         yield PlannedVariable(
             path=variable.path,

@@ -8,7 +8,8 @@ import math
 from typing import NamedTuple
 
 from jobs.spec.base import Frozen
-from jobs.spec.plan.variables import DeviceMemory, device_shape, optimizer_slots
+from jobs.spec.plan.layout_rules import device_shape
+from jobs.spec.plan.training_memory import DeviceMemory, optimizer_slots
 from jobs.spec.sections.fit import FitSpec
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.templates.layers import Variable

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from jobs.spec.base import Frozen
 
+GB = 1e9
+
 
 class GpuWish(Frozen):
     """The GPUs of each run, by model or name, memory and number. An empty one asks for any GPU."""
@@ -41,6 +43,12 @@ class GpuDevice(NamedTuple):
     name: str
     model: str = ""
     memory_bytes: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Return its model and memory, such as `NVIDIA H200 (151 GB)`."""
+        memory = f" ({self.memory_bytes / GB:.0f} GB)" if self.memory_bytes else ""
+        return f"{self.model or 'unknown'}{memory}"
 
 
 def gpu_devices(devices: Iterable[Mapping[str, Any]]) -> tuple[GpuDevice, ...]:

@@ -99,7 +99,7 @@ class MeshSpec(Frozen):
 
     @cached_property
     def matched(self) -> dict[str, list[int]]:
-        """Return the cache for `variables.rules_for`: rule indices by variable path."""
+        """Return the cache for `layout_rules.rules_for`: rule indices by variable path."""
         return {}
 
     def size(self) -> int:

@@ -152,7 +152,8 @@ MESH = {"devices": "cpu", "shape": [1], "axis_names": ["data"], "batch_axis": "d
 
 
 def test_the_plan_of_a_template_without_a_list_names_the_unknown_parts(unlisted: TemplateInfo) -> None:
-    from jobs.spec.plan.plan import Situation, make_plan
+    from jobs.spec.plan.plan import Situation
+    from jobs.spec.plan.planning import make_plan
     from jobs.spec.sections.resources import WorkerSize
 
     spec = spec_of("any", mesh={**MESH, "layout": [{"match": "no/such", "axes": [None]}]})

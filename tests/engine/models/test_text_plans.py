@@ -8,7 +8,8 @@ from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan import find_model
-from jobs.spec.plan.plan import Situation, make_plan
+from jobs.spec.plan.plan import Situation
+from jobs.spec.plan.planning import make_plan
 from jobs.spec.sections.resources import WorkerSize
 from jobs.spec.space.values import apply_values
 from tests.engine.models.test_texts import built, loaded, spec_for, with_options

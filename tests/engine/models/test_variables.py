@@ -8,17 +8,9 @@ import pytest
 
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.variables import (
-    check_layout,
-    layer_names,
-    memory_per_device,
-    optimizer_slots,
-    parameters,
-    shadowed_rules,
-    shard_shape,
-    suggest_layout,
-    variables,
-)
+from jobs.spec.plan.layout_rules import check_layout, shadowed_rules, shard_shape, suggest_layout
+from jobs.spec.plan.training_memory import memory_per_device, optimizer_slots
+from jobs.spec.plan.variables import layer_names, parameters, variables
 from jobs.spec.sections.mesh import LayoutRule, MeshSpec
 from jobs.spec.templates.layers import Variable
 from tests.engine.helpers import spec_of

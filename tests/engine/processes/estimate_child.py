@@ -17,7 +17,8 @@ import jax  # noqa: E402  the environment comes first
 import numpy as np  # noqa: E402
 
 from jobs.kinds.mesh_estimate.payload import MeshEstimateTask  # noqa: E402
-from jobs.spec.plan.variables import suggest_layout, variables  # noqa: E402
+from jobs.spec.plan.layout_rules import suggest_layout  # noqa: E402
+from jobs.spec.plan.variables import variables  # noqa: E402
 from jobs.spec.sections.mesh import MeshSpec  # noqa: E402
 from tests import own_code  # noqa: E402
 from tests.engine.helpers import RecordingReport, profiled, spec_of  # noqa: E402

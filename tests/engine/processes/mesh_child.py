@@ -20,7 +20,8 @@ from jobs.messages.training import ExecutionPlan, TrainTask, TrialPlan, TrialTas
 from jobs.spec.data.encoding import encoded  # noqa: E402  the environment comes first
 from jobs.spec.data.profile import Profile  # noqa: E402
 from jobs.spec.experiment import ExperimentSpec  # noqa: E402
-from jobs.spec.plan.variables import suggest_layout, variables  # noqa: E402
+from jobs.spec.plan.layout_rules import suggest_layout  # noqa: E402
+from jobs.spec.plan.variables import variables  # noqa: E402
 from jobs.spec.sections import measures  # noqa: E402
 from jobs.spec.sections.mesh import MeshSpec  # noqa: E402
 from tests.engine.helpers import RecordingReport, blobs, profiled, spec_of  # noqa: E402

@@ -20,6 +20,7 @@ from workers.serving.asgi import Receive, Request
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.bodies.pool import BodyWorkers
+from workers.serving.counting import RequestCounter
 from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip_infer, oip_outputs, tfs_predict
 from workers.serving.protocols.open_inference import INFER
@@ -28,6 +29,7 @@ from workers.serving.protocols.target import Target
 from workers.serving.protocols.tensorflow_serving import PREDICT
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.request_context import RequestContext
 from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
 from workers.serving.versions.version import LoadedVersion
@@ -68,6 +70,12 @@ class _Version:
         return self._signature
 
 
+def serving_app(catalog: Catalog, codec: BodyCodec) -> ServingApp:
+    metrics = Metrics()
+    counter = RequestCounter(catalog, metrics, Traffic(1))
+    return ServingApp(RequestContext(catalog, counter, Limits(), None, codec), metrics)
+
+
 class _SwappingCatalog:
     """A catalog in which another version serves at each pick."""
 
@@ -81,7 +89,7 @@ class _SwappingCatalog:
 async def test_a_body_is_parsed_again_if_another_version_serves_by_then(codec: BodyCodec) -> None:
     other = ONE.model_copy(update={"outputs": (TensorSpec(name="z", dtype="float32", shape=()),)})
     catalog = cast(Catalog, _SwappingCatalog(ONE, other, other))
-    app = ServingApp(catalog, Metrics(), Traffic(1), Limits(), None, codec)
+    app = serving_app(catalog, codec)
     parsed: list[Signature] = []
 
     async def parse(_: object, signature: Signature) -> int:
@@ -103,7 +111,7 @@ class _EmptyCatalog:
 
 
 async def test_the_memory_of_a_body_is_free_again_after_the_answer(codec: BodyCodec) -> None:
-    app = ServingApp(cast(Catalog, _EmptyCatalog()), Metrics(), Traffic(1), Limits(), None, codec)
+    app = serving_app(cast(Catalog, _EmptyCatalog()), codec)
     held: list[int] = []
     body = [bytes(2**20), b"a"]
     sent: list[dict[str, Any]] = []

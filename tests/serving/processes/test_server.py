@@ -23,7 +23,7 @@ PREDICT = "/v1/models/telling:predict"
 
 def test_the_router_imports_neither_keras_nor_jax_nor_django() -> None:
     code = (
-        "import sys, workers.serving.__main__, workers.serving.router;"
+        "import sys, workers.serving.__main__, workers.serving.server;"
         "print([m for m in ('keras', 'jax', 'django', 'celery', 'redis') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

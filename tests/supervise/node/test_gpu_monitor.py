@@ -24,8 +24,8 @@ from tests.gpu_box import (
 )
 from workers.node import accelerators
 from workers.node.accelerators import find
-from workers.node.gpu_claims import GpuClaims
 from workers.node.gpu_inventory import identities, monitor
+from workers.node.gpu_inventory.claims import GpuClaims
 from workers.node.gpu_inventory.metrics import gpu_families
 from workers.node.gpu_inventory.monitor import GpuMonitor, GpuUse
 from workers.node.inventory import Inventory

@@ -14,7 +14,7 @@ from tests.gpu_box import NvmlError
 from tests.supervise.node.test_gpus import FakeNvml
 from workers.node import accelerators
 from workers.node.accelerators import CHOOSE_CPU, Accelerators, find
-from workers.node.gpu_claims import GpuClaims
+from workers.node.gpu_inventory.claims import GpuClaims
 from workers.node.inventory import Inventory
 from workers.system import gpu_signs
 from workers.system.gpu_signs import GpuSigns, read_signs

@@ -10,7 +10,7 @@ import pytest
 from tests.supervise.node.test_gpus import names
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
-from workers.node.gpu_claims import GpuClaims
+from workers.node.gpu_inventory.claims import GpuClaims
 from workers.node.inventory import Inventory
 
 type Card = tuple[str, tuple[int, int] | None]

@@ -14,7 +14,7 @@ from tests.gpu_box import NOT_SUPPORTED, FakePart, GpuBox, NvmlError
 from tests.gpu_box import LibraryNotFound as NotFound
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
-from workers.node.gpu_claims import GpuClaims
+from workers.node.gpu_inventory.claims import GpuClaims
 from workers.node.inventory import Inventory
 from workers.system.gpu_signs import GpuSigns
 
@@ -92,7 +92,8 @@ def test_two_workers_of_a_machine_share_its_gpus(claims: GpuClaims) -> None:
 
 def test_a_worker_that_was_killed_has_released_its_gpus(claims: GpuClaims) -> None:
     program = (
-        "import sys; from workers.node.gpu_claims import GpuClaims; from workers.node.gpus import Gpu;"
+        "import sys; from workers.node.gpu_inventory.claims import GpuClaims;"
+        "from workers.node.gpu_inventory.gpus import Gpu;"
         "claims = GpuClaims(); claimed = claims.claim([Gpu('gpu:0', '0', sys.argv[1], '', None)]);"
         "print(len(claimed), flush=True); input()"
     )

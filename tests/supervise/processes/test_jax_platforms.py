@@ -5,7 +5,7 @@ import os
 import pytest
 
 from workers.node.accelerators import find
-from workers.node.gpu_claims import GpuClaims
+from workers.node.gpu_inventory.claims import GpuClaims
 from workers.system import jax_platforms
 from workers.system.gpu_signs import GpuSigns
 

@@ -12,6 +12,7 @@ from webapp.forms.experiments.experiment import preprocessing
 from webapp.forms.experiments.experiment.preprocessing import ColumnChoice
 from webapp.pages.shortcuts import Request, page, render_page
 from webapp.template_context import Context
+from webapp.whole_numbers import read_whole
 
 SHOWN = 10
 """Columns that are shown at once; the others are found by their names."""
@@ -34,9 +35,7 @@ def columns(request: Request, project: str) -> HttpResponse:
     home = access.get_project(request.user, project, Action.WRITE)
     entries = request.GET
     number = entries.get("version", "")
-    version = datasets.find_version(
-        home, entries.get("dataset", ""), int(number) if number.isdecimal() and len(number) < 10 else None
-    )
+    version = datasets.find_version(home, entries.get("dataset", ""), read_whole(number))
     profile = version.profile if version is not None else None
     has_choices = profile is not None and profile.has_pipeline and profile.images is None
     choices = (

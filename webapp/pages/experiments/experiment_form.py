@@ -38,6 +38,7 @@ from webapp.pages.shortcuts import (
     url,
 )
 from webapp.template_context import Context
+from webapp.whole_numbers import read_whole
 
 Json = dict[str, Any]
 OVERWRITES = "overwrites"
@@ -93,10 +94,10 @@ def _loaded_by_code(project: Project, digest: str) -> Json:
 def _base_version(request: Request) -> ModelVersion | None:
     """Return the version that the address asks to train further; None if it names none that can be."""
     name, _, number = request.GET.get("base", "").rpartition("/")
-    if not (number.isdecimal() and len(number) < 10):
+    if (version := read_whole(number)) is None:
         return None
     rows = access.visible_versions(request.user).filter(state=ModelVersion.State.CANDIDATE)
-    return rows.filter(model__name=name, number=int(number)).select_related("model").first()
+    return rows.filter(model__name=name, number=version).select_related("model").first()
 
 
 @form_page
@@ -210,9 +211,7 @@ def _read_metadata(entries: Json) -> Json:
 
 
 def _seen_version(entries: Json) -> int | None:
-    seen = entries["version"]
-    # A digit of another script, such as ², is no decimal, and Python refuses numbers of thousands of digits.
-    return int(seen) if seen.isdecimal() and len(seen) < 10 else None
+    return read_whole(entries["version"])
 
 
 def _submit_spec(

@@ -22,6 +22,7 @@ from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.pages.shortcuts import Request, form_page, render_page
 from webapp.template_context import Context
+from webapp.whole_numbers import read_whole
 
 MAX_GIB = 10_000.0
 
@@ -82,10 +83,10 @@ def mesh_estimate(request: Request, project: str) -> HttpResponse:
 def _requested(request: Request, project: str) -> EstimateSection:
     """Return the estimate whose job is in the address; without one, only the button."""
     home = access.get_project(request.user, project)
-    number = request.GET.get("job", "")
-    if not (number.isdecimal() and len(number) < 10):
+    number = read_whole(request.GET.get("job", ""))
+    if number is None:
         return EstimateSection(project)
-    job = queries.find_estimate(access.visible_jobs(request.user).filter(project=home), int(number))
+    job = queries.find_estimate(access.visible_jobs(request.user).filter(project=home), number)
     size = queries.device_bytes_of(job)
     gib = f"{size / GIB:g}" if size is not None else ""
     return _section(project, queries.estimate_of_job(job), gib, size)

@@ -115,13 +115,12 @@ class ChartsTab(Context):
     """The metrics for a job that is not a search."""
 
     metric_pairs: list[list[str]]
-    objective_name: str
 
 
 def _charts_tab(_request: Request, row: Job) -> tuple[Context, ...]:
     if row.facts.has_trials:
         return ()
-    return (ChartsTab(pair_metrics(_metric_names(row)), outcomes.objective_of(row).metric),)
+    return (ChartsTab(pair_metrics(_metric_names(row))),)
 
 
 def _metric_names(row: Job) -> list[str]:

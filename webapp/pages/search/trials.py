@@ -47,6 +47,7 @@ from webapp.pages.shortcuts import (
 )
 from webapp.template_context import Context
 from webapp.templatetags.problem_labels import message_of
+from webapp.whole_numbers import read_whole
 
 
 @form_page
@@ -134,17 +135,12 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         not_started=_not_started(row),
         restarts=restarts.restarts_of_trial(row),
         cursor=(row.job.root or row.job).event_seq,
-        rows=[
-            (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)
-            for p in outcomes.widest_space(row.job)
-        ],
+        rows=_values_beside_best(row, best),
         metrics=trial_details.metric_comparisons(row, best),
         weighted_by=datasets.weight_column(row.job),
         place=trial_decisions.rung_position(row),
         decisions=trial_decisions.decisions_on_trial(row),
-        candidates=ensemble_queries.ensemble_candidates(row)
-        if may_run and ensemble_queries.can_join(row)
-        else [],
+        candidates=_ensemble_candidates(row) if may_run else [],
         checkpoints=trial_details.trial_checkpoints(row),
         most_checkpoints=trial_details.MAX_CHECKPOINTS,
         removed=row.checkpoints.exclude(removed=None).count(),
@@ -164,14 +160,25 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         unit="step" if is_script else "epoch",
         least_epochs=_least_epochs(row),
         may_retry=row.state in ("failed", "stopped") and queries.accepts_trials(row.job),
-        crumbs=crumbs(
-            ("Jobs", reverse("jobs")),
-            (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id])),
-            f"Trial {row.number}",
-        ),
+        crumbs=_crumbs(row),
     )
     part = valid_choice(request.GET.get("part"), ("head", "body"), "")
     return render_page(request, "search/trial.html", context, partial=part)
+
+
+def _values_beside_best(row: Trial, best: Trial | None) -> list[tuple[str, Any, Any]]:
+    """Return each hyperparameter's name, its value, and that of the best trial, if there is one."""
+    space = outcomes.widest_space(row.job)
+    return [(p.name, row.values.get(p.name), best.values.get(p.name) if best else None) for p in space]
+
+
+def _ensemble_candidates(row: Trial) -> list[Candidate]:
+    return ensemble_queries.ensemble_candidates(row) if ensemble_queries.can_join(row) else []
+
+
+def _crumbs(row: Trial) -> Crumbs:
+    job = (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id]))
+    return crumbs(("Jobs", reverse("jobs")), job, f"Trial {row.number}")
 
 
 def _not_started(row: Trial) -> list[int]:
@@ -211,8 +218,7 @@ def _least_epochs(row: Trial) -> int:
 def continue_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Continue a completed trial's training from its checkpoint."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    text = request.POST.get("epochs", "")
-    trials.continue_training(row, int(text) if text.isdecimal() and len(text) < 10 else None, by=request.user)
+    trials.continue_training(row, read_whole(request.POST.get("epochs", "")), by=request.user)
     notify(request, f"Trial {row.number} continues to epoch {row.until}.")
     return redirect("trial", row.job_id, row.number)
 

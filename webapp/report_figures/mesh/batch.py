@@ -50,10 +50,10 @@ def draw_batch(mesh: MeshSpec, batch: int) -> BatchDrawing:
     ]
     height = max(len(parts) * (ROW + GAP) - GAP, 0)
     more = max(shards - MAX_DRAWN, 0) if is_divisible else 0
-    return BatchDrawing(WIDTH, height, parts, more, _words(mesh, batch), is_divisible)
+    return BatchDrawing(WIDTH, height, parts, more, _sentence(mesh, batch), is_divisible)
 
 
-def _words(mesh: MeshSpec, batch: int) -> str:
+def _sentence(mesh: MeshSpec, batch: int) -> str:
     shards, devices = mesh.batch_shards(), mesh.size()
     if devices == 1:
         return f"One device gets all {batch:,} rows of each batch."

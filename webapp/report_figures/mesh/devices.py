@@ -130,7 +130,7 @@ def draw_devices(placement: Placement, mesh: MeshSpec) -> DeviceGrid:
         down,
         drawn,
         total,
-        _words(placement, parts, total),
+        _sentence(placement, parts, total),
     )
 
 
@@ -215,7 +215,7 @@ def _span(part: Part, shape: Sequence[int], dimension: int | None) -> tuple[floa
     return start / shape[dimension], (end - start) / shape[dimension]
 
 
-def _words(placement: Placement, parts: Sequence[Part], total: int) -> str:
+def _sentence(placement: Placement, parts: Sequence[Part], total: int) -> str:
     weight = placement.weight
     if len(parts) == 1:
         many = f"each of the {total} devices has" if total > 1 else "the device has"
@@ -259,7 +259,7 @@ def draw_slices(placement: Placement, mesh: MeshSpec) -> SliceDrawing | None:
         blocks,
         across,
         down,
-        _words(placement, parts, mesh.size()),
+        _sentence(placement, parts, mesh.size()),
     )
 
 

@@ -19,6 +19,7 @@ from jobs.spec.data.encoding import (
 from jobs.spec.data.features import MAX_NGRAMS, MIN_ROWS
 from jobs.spec.data.file_limits import FileLimits
 from jobs.spec.data.images import IMAGE, ImageStatistics
+from jobs.spec.data.offers import Offer
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.data.windows import is_windowed
 from jobs.spec.sections.data import DataSpec, Task
@@ -93,10 +94,7 @@ def make_table_profile(
         check_expanded("the table with its columns encoded", size, limits.of_large_tables())
     duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
-    dates = find_date_issues(table.columns, schema.columns)
-    far = find_far_dates(table.columns, schema.columns)
-    sentinels = offer_sentinels(table.columns, schema.columns)
-    ordered = order_offers(schema, [*dates.offers, *far.offers, *sentinels], target.y, target.task)
+    offers, findings = _offers_and_findings(schema, target)
     issues = statistics.find_issues(
         table,
         target=schema.target,
@@ -128,11 +126,19 @@ def make_table_profile(
         images=images,
         preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
-        findings=tuple(
-            map(long_names.cut, fold((*_findings(schema, ordered, (dates, far), target.task), *issues)))
-        ),
-        offers=tuple(map(long_names.cut_in, ordered.offers)),
+        findings=tuple(map(long_names.cut, fold((*findings, *issues)))),
+        offers=tuple(map(long_names.cut_in, offers)),
     )
+
+
+def _offers_and_findings(schema: Schema, target: TableTarget) -> tuple[Sequence[Offer], tuple[str, ...]]:
+    """Return offers to read columns otherwise, and the sentences on how file and columns were read."""
+    columns = schema.table.columns
+    dates = find_date_issues(columns, schema.columns)
+    far = find_far_dates(columns, schema.columns)
+    sentinels = offer_sentinels(columns, schema.columns)
+    ordered = order_offers(schema, [*dates.offers, *far.offers, *sentinels], target.y, target.task)
+    return ordered.offers, _findings(schema, ordered, (dates, far), target.task)
 
 
 def _described(schema: Schema, pool: ThreadPoolExecutor) -> tuple[tuple[Column, ...], ImageStatistics | None]:

@@ -7,7 +7,7 @@ import jax
 from keras import distribution
 
 from jobs.spec.checks import patterns
-from jobs.spec.plan.variables import check_layout, unmatched_rules
+from jobs.spec.plan.layout_rules import check_layout, unmatched_rules
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.templates.layers import Variable
 from workers.engine.errors import BadLayout, BadSpec

@@ -79,16 +79,8 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     explorer.explore(build, lambda hyperparameters: _build_first(hypermodel, hyperparameters, build))
     code_space.clear()
     code_build = build_code(hypermodel, explorer.defaults(), shape)
-    metrics: tuple[str, ...] = ()
     measured = Measured()
-    if code_build.own_fit or (not code_build.is_plain and code_build.is_compiled):
-        _fit_once(code_build, explorer, hypermodel, measured)
-        metrics = tuple(measured.names)
-        if not code_build.evaluates_rows:
-            # The experiment measures the validation rows, beside which values of the code are none.
-            metrics = tuple(name for name in metrics if not name.startswith("val_"))
-    elif code_build.is_plain and code_build.is_compiled:
-        metrics = _compiled_metrics(code_build, explorer)
+    metrics = _metric_names(code_build, explorer, hypermodel, measured)
     # Those that follow try whether the model can be saved, beside the budget of the search for the space.
     builds = explorer.builds
     unsaved = _why_unsaved(explorer, hypermodel, shape, Path(report.folder))
@@ -124,6 +116,28 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         optimizer_bytes=state.optimizer_bytes,
         row_bytes=state.row_bytes,
     )
+
+
+def _metric_names(
+    code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, measured: Measured
+) -> tuple[str, ...]:
+    """Return the names of the measures that an objective may have, after a short training if one is needed.
+
+    Args:
+        code_build: the model with the defaults.
+        explorer: records the hyperparameters that a `fit` declares.
+        hypermodel: has built the model.
+        measured: records the measures of a `fit`.
+    """
+    if code_build.own_fit or (not code_build.is_plain and code_build.is_compiled):
+        _fit_once(code_build, explorer, hypermodel, measured)
+        if code_build.evaluates_rows:
+            return tuple(measured.names)
+        # The experiment measures the validation rows, beside which values of the code are none.
+        return tuple(name for name in measured.names if not name.startswith("val_"))
+    if code_build.is_plain and code_build.is_compiled:
+        return _compiled_metrics(code_build, explorer)
+    return ()
 
 
 def _state_of(

@@ -133,26 +133,11 @@ def _execution(
     execution: ExecutionPlan,
     report: Report,
 ) -> Reported:
+    """Run one execution of a trial, and report its start and end."""
     number = execution.execution
-    script, code = _script(trial.spec), _code(task.code)
-    command = script_command(script, code)
-    _warn(script, code, report)
+    plan = _plan_execution(task, data, rivals, trial, execution)
+    _warn(plan.script, plan.code, report)
     report.execution(number, "running")
-    plan = Plan(
-        script=script,
-        command=command,
-        code=code,
-        folder=Path(task.folder) / f"trial-{trial.number}-{number}",
-        seed=execution.seed,
-        steps=trial.spec.fit.epochs,
-        objective=task.objective,
-        data=data,
-        mesh=trial.spec.mesh,
-        execution=number,
-        check=pruning_check(task, trial, execution, rivals),
-        bounds=OF_TRIAL,
-        prefix=f"trial-{trial.number}/" + (f"execution-{number}/" if len(trial.executions) > 1 else ""),
-    )
     try:
         reported = run_script(plan, report)
     except ProgramFailed:
@@ -169,18 +154,37 @@ def _execution(
         metrics=reported.metrics,
         best=tuple(reported.best) if has_pruner else (),
     )
-    rivals.add(
-        [
-            Curve(
-                trial=trial.number,
-                execution=number,
-                epochs=reported.last,
-                over=reported.verdict is None,
-                best=tuple(reported.best),
-            )
-        ]
+    curve = Curve(
+        trial=trial.number,
+        execution=number,
+        epochs=reported.last,
+        over=reported.verdict is None,
+        best=tuple(reported.best),
     )
+    rivals.add([curve])
     return reported
+
+
+def _plan_execution(
+    task: TrialTask, data: Path | None, rivals: RivalCurves, trial: TrialPlan, execution: ExecutionPlan
+) -> Plan:
+    number = execution.execution
+    script, code = _script(trial.spec), _code(task.code)
+    return Plan(
+        script=script,
+        command=script_command(script, code),
+        code=code,
+        folder=Path(task.folder) / f"trial-{trial.number}-{number}",
+        seed=execution.seed,
+        steps=trial.spec.fit.epochs,
+        objective=task.objective,
+        data=data,
+        mesh=trial.spec.mesh,
+        execution=number,
+        check=pruning_check(task, trial, execution, rivals),
+        bounds=OF_TRIAL,
+        prefix=f"trial-{trial.number}/" + (f"execution-{number}/" if len(trial.executions) > 1 else ""),
+    )
 
 
 def _summary(number: int, reported: Reported) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Reads the GPUs of a machine again and again: figures, and whose processes are on them."""
+"""Finds and claims the GPUs of a machine, and reads their figures and whose processes are on them."""

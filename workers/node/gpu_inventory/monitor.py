@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from workers.node.gpu_inventory import identities
+from workers.node.gpu_inventory.gpus import Gpu, GpuProcess, Nvml
 from workers.node.gpu_inventory.identities import Identity
-from workers.node.gpus import Gpu, GpuProcess, Nvml
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from jobs.messages.events import Warned
 from jobs.spec.checks.gpu_memory import DeviceState, describe_process
+from jobs.spec.data.file_limits import GIB
+from jobs.spec.sections.gpu import GB
 
-GIB = 2**30
-GB = 1e9
 FOREIGN = "gpu_shared"
 """The code of the warning about a process of others."""
 FIGURES = (

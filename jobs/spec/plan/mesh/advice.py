@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 LARGEST_PROVEN = 8192
 """The largest batch for which Goyal et al. found the same accuracy, with SGD on ImageNet."""
-WARM_UP_EPOCHS = 5
 FEWEST_STEPS = 20
 """Steps in an epoch below which an optimizer has few chances to improve."""
 SQUARE_ROOT = frozenset({"adam", "adamw", "nadam", "rmsprop", "adagrad", "lion"})

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from jobs.spec.plan.layout_rules import suggest_layout
 from jobs.spec.plan.mesh.patterns_of_paths import MAX_PATTERN, rules_for_paths
 from jobs.spec.plan.mesh.placement import Axes, Weight
-from jobs.spec.plan.variables import suggest_layout
 from jobs.spec.sections.mesh import MeshSpec
 
 DATA, MODEL = "data", "model"

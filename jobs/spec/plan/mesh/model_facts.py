@@ -3,12 +3,12 @@
 import math
 from typing import NamedTuple
 
-from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.mesh.placement import Weight
 from jobs.spec.plan.plan import Plan
-from jobs.spec.plan.variables import memory_per_device, model_layers, optimizer_slots
+from jobs.spec.plan.training_memory import memory_per_device, optimizer_slots
+from jobs.spec.plan.variables import described_input, model_layers
 
 
 class ModelFacts(NamedTuple):
@@ -35,7 +35,7 @@ def model_facts(spec: ExperimentSpec, profile: Profile | None, plan: Plan) -> Mo
         profile: its data's profile; None until the data set is ready.
         plan: its plan, whose variables are whole, since it has no mesh.
     """
-    described = _described_input(spec, profile) if profile is not None else None
+    described = described_input(spec, profile)
     positions: dict[str, int] = {}
     activations = None
     if described is not None:
@@ -58,11 +58,3 @@ def model_facts(spec: ExperimentSpec, profile: Profile | None, plan: Plan) -> Mo
         for variable in plan.variables
     )
     return ModelFacts(weights, activations, optimizer_slots(spec.fit), described is not None)
-
-
-def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
-    """Return the model's input, or None if its layers are unknown before it is built."""
-    if spec.model.info.layers is None or roles_differ(spec, profile):
-        return None
-    model_input = encoded(spec, profile)
-    return model_input if spec.model.refusal(model_input) is None else None

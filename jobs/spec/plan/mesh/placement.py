@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import product
 from typing import NamedTuple
 
-from jobs.spec.plan.variables import rules_for, shard_shape
+from jobs.spec.plan.layout_rules import rules_for, shard_shape
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.templates.layers import FLOAT32, Shape, Variable
 

@@ -71,11 +71,13 @@ class SpeedUp(NamedTuple):
     """A number of devices beside one device.
 
     Attributes:
-        devices: the number. step: the time of a step with the same batch; None if the mesh cannot have this
-        number. same_batch: how many times as many rows a second, with the same batch. growing_batch: likewise
-        with a batch that grows with the parts into which it is divided. pays: whether it is worth more than
-        the next smaller number, with the same batch; None for the smallest. pays_growing: likewise with the
-        growing batch.
+        devices: the number.
+        step: the time of a step with the same batch; None if the mesh cannot have this number.
+        same_batch: how many times as many rows a second, with the same batch.
+        growing_batch: likewise, with a batch that grows with the parts into which it is divided.
+        pays: whether it is worth more than the next smaller number of devices, with the same batch; None for
+            the smallest.
+        pays_growing: likewise, with the growing batch.
     """
 
     devices: int

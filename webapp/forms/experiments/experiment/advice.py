@@ -6,7 +6,7 @@ from typing import NamedTuple
 from jobs.models import Project
 from jobs.queries.experiments.dry_runs import measured_gains
 from jobs.queries.experiments.precision import accelerations, devices_by_pool
-from jobs.spec.accelerators import Acceleration
+from jobs.spec.accelerated_formats import Acceleration
 from jobs.spec.policies import POLICIES, PolicyInfo
 from jobs.spec.sections.precision import Policy
 from webapp.report_figures.number_formats import FormatFigure, figure_of

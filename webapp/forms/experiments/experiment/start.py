@@ -26,6 +26,7 @@ from webapp.forms.experiments import described_search
 from webapp.forms.experiments.experiment import fine_tuning
 from webapp.forms.experiments.experiment.rows import FIT_RANGES
 from webapp.forms.experiments.experiment.schema import VARIANTS, Variant, options_of
+from webapp.whole_numbers import read_whole
 
 NEWEST_SEARCHES = 50
 NEWEST_CODE = 100
@@ -280,9 +281,7 @@ def initial_data(
     else:
         ready = [name for name, row in by_slug.items() if any(v.state == READY for v in row.versions.all())]
         selected = next((name for name in ("digits", *ready) if name in by_slug), "digits")
-    version = datasets.find_version(
-        project, selected, int(number) if number.isdecimal() and len(number) < 10 else None
-    )
+    version = datasets.find_version(project, selected, read_whole(number))
     if version is None:
         return selected, None, None
     return selected, version.number, version.profile

@@ -14,6 +14,7 @@ from webapp.forms.experiments.mesh_design.entries import (
     RuleEntry,
     parse_mesh,
 )
+from webapp.whole_numbers import read_whole
 
 AXIS_NAMES = ("data", "model", "axis3", "axis4")
 
@@ -51,7 +52,7 @@ def apply_command(
         variable: the path of the chosen variable, for which a new rule is made.
     """
     name, _, argument = command.partition(":")
-    at = int(argument) if argument.isdecimal() and argument.isascii() and len(argument) < 6 else 0
+    at = read_whole(argument, digits=5) or 0
     match name:
         case "up" | "down":
             return Outcome(entries.moved(at, -1 if name == "up" else 1))

@@ -14,6 +14,7 @@ from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.mesh import MeshSpec
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
+from webapp.whole_numbers import number_or_text, read_whole
 
 KINDS = ("cpu", "gpu", "tpu")
 WHOLE = "–"
@@ -31,7 +32,7 @@ class AxisEntry(NamedTuple):
 
 
 class RuleEntry(NamedTuple):
-    """A layout rule likewise: its pattern, and its axes with commas between them."""
+    """A layout rule as a person has entered it: its pattern, and its axes with commas between them."""
 
     match: str
     axes: str
@@ -71,7 +72,6 @@ class MeshEntries:
     @classmethod
     def from_post(cls, post: QueryDict) -> Self:
         """Return the entries of a submitted form."""
-        batch = post.get("batch_axis", "")
         return cls(
             post.get("devices", "cpu"),
             "simulated" in post,
@@ -79,7 +79,7 @@ class MeshEntries:
                 AxisEntry(name.strip(), size.strip())
                 for name, size in zip(post.getlist("axis_name"), post.getlist("axis_size"), strict=False)
             ),
-            int(batch) if batch.isdecimal() and len(batch) < 3 else None,
+            read_whole(post.get("batch_axis", ""), digits=2),
             tuple(
                 RuleEntry(match.strip(), axes)
                 for match, axes in zip(post.getlist("match"), post.getlist("axes"), strict=False)
@@ -89,7 +89,7 @@ class MeshEntries:
     def mesh_json(self) -> dict[str, Any]:
         """Return the mesh as JSON; it may be invalid."""
         names = [axis.name for axis in self.axes]
-        shape = [int(axis.size) if _is_number(axis.size) else axis.size for axis in self.axes]
+        shape = [number_or_text(axis.size) for axis in self.axes]
         named = [name.strip() for name in self.devices.split(",") if name.strip()]
         mesh: dict[str, Any] = {
             "devices": self.devices if self.devices in KINDS else named,
@@ -111,10 +111,6 @@ class MeshEntries:
         rules = list(self.rules)
         rules.insert(to, rules.pop(rule))
         return replace(self, rules=tuple(rules))
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and text.isascii() and len(text) < 10
 
 
 def _product(shape: Sequence[int | str]) -> int | None:

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from jobs.spec.data.file_limits import GIB
 from jobs.spec.plan.mesh.speed import HARDWARE, Hardware
 from jobs.spec.problems import Problem
+from webapp.whole_numbers import read_whole
 
 Show = Literal["all", "unmatched", "twice", "indivisible"]
 SHOWS: tuple[Show, ...] = ("all", "unmatched", "twice", "indivisible")
-GIB = 2**30
 PAGE_ROWS = 50
 
 
@@ -40,17 +41,15 @@ class ViewEntries:
     @classmethod
     def read(cls, values: Mapping[str, str]) -> Self:
         """Read the entries of an address or a form."""
-        page = values.get("page", "")
         show = next((known for known in SHOWS if known == values.get("show")), SHOWS[0])
         text = values.get("q", "")[:200].strip()
         # Another list begins with its first page.
         is_same = values.get("listed", f"{show} {text}") == f"{show} {text}"
-        is_number = page.isdecimal() and page.isascii() and 0 < len(page) < 7
         return cls(
             variable=values.get("variable", ""),
             show=show,
             text=text,
-            page=max(int(page), 1) if is_same and is_number else 1,
+            page=(read_whole(values.get("page", ""), digits=6) if is_same else None) or 1,
             **{name: values.get(name, "").strip() for name in ("batch", "memory", "teraflops", "link")},
         )
 

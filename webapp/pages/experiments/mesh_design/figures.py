@@ -137,16 +137,8 @@ def draw_design(
     """
     placements = place_all(facts.weights, mesh)
     chosen = _chosen(placements, view.variable)
-    after, earlier = (
-        memory_on_device(
-            placements if design is mesh else place_all(facts.weights, design),
-            design,
-            slots=facts.slots,
-            batch=settings.batch,
-            activations_per_row=facts.activations_per_row,
-        )
-        for design in (mesh, before)
-    )
+    after = _memory_parts(facts, placements, mesh, settings)
+    earlier = _memory_parts(facts, place_all(facts.weights, before), before, settings)
     capacity = _capacity(spec, mesh, settings)
     measured = measured_speeds(experiment, spec, mesh) if experiment is not None else []
     return DesignFigures(
@@ -176,6 +168,18 @@ def _chosen(placements: Sequence[Placement], path: str) -> Placement | None:
     """Return the variable to draw: the named one, else the largest."""
     named = next((placement for placement in placements if placement.weight.path == path), None)
     return named or max(placements, key=lambda placement: placement.weight.size, default=None)
+
+
+def _memory_parts(
+    facts: ModelFacts, placements: Sequence[Placement], mesh: MeshSpec | None, settings: Settings
+) -> MemoryParts:
+    return memory_on_device(
+        placements,
+        mesh,
+        slots=facts.slots,
+        batch=settings.batch,
+        activations_per_row=facts.activations_per_row,
+    )
 
 
 def _uses(placements: Sequence[Placement], rules: int) -> list[RuleUse]:

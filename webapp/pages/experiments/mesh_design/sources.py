@@ -17,6 +17,7 @@ from webapp.forms.experiments.experiment import conflict, start
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.pages.shortcuts import url
+from webapp.whole_numbers import number_or_text, read_whole
 
 Json = dict[str, Any]
 MAX_ARGUMENTS = 2000
@@ -89,10 +90,11 @@ def _of_job(user: User, values: Mapping[str, str]) -> Source:
 
 
 def _of_version(user: User, values: Mapping[str, str]) -> Source:
-    name, _, number = values["version"].rpartition("/")
+    name, _, text = values["version"].rpartition("/")
+    number = read_whole(text)
     rows = access.visible_versions(user).filter(model__name=name)
     rows = rows.select_related("model__project", "source_job__revision")
-    version = rows.filter(number=int(number)).first() if _is_number(number) else None
+    version = rows.filter(number=number).first() if number is not None else None
     if version is None:
         raise NotFound(
             f"There is no version {values['version'][:100]!r}; give a name and a number: digits/2."
@@ -167,7 +169,7 @@ def _arguments(values: Mapping[str, str]) -> Json:
         message = f'give an object such as {{"units": 64}}, not {text[:40]}'
         raise BadInput(message, [Problem("/args", message)])
     fields = {name.removeprefix(ARGUMENT): values[name] for name in values if name.startswith(ARGUMENT)}
-    return {**arguments, **{name: int(text) if _is_number(text) else text for name, text in fields.items()}}
+    return {**arguments, **{name: number_or_text(text) for name, text in fields.items()}}
 
 
 def _source(
@@ -187,17 +189,12 @@ def _source(
     return Source(query, label, project, body, back, experiment, may_write, job)
 
 
-def _is_number(text: str) -> bool:
-    # A digit of another script is no decimal, and Python refuses numbers of thousands of digits.
-    return text.isdecimal() and text.isascii() and len(text) < 10
-
-
 def _number(values: Mapping[str, str], field: str) -> int:
-    text = values[field]
-    if not _is_number(text):
-        message = f"give the number of the {field}, not {text[:40]!r}"
+    number = read_whole(values[field])
+    if number is None:
+        message = f"give the number of the {field}, not {values[field][:40]!r}"
         raise BadInput(message, [Problem(f"/{field}", message)])
-    return int(text)
+    return number
 
 
 _FINDERS: dict[str, Callable[[User, Mapping[str, str]], Source]] = {

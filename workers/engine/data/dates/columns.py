@@ -5,7 +5,7 @@ Most texts must be dates; see `DateFacts.are_most_dates`. The others are misfits
 
 import re
 from collections.abc import Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,45 +54,18 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         codes: each row's position in `values`, (rows,).
     """
     known = dated_texts(values, codes)
-    chosen: list[Choice] = []
-    rows: list[int] = []
-    done: set[Family] = set()
-    unclear: tuple[str, ...] = ()
-    example = ""
-    # ISO 8601 is read in addition.
-    while len(chosen) < MAX_FORMATS - 1 and len(unread := known.unread):
-        found = _best_family(known, unread, done)
-        if found is None:
-            break
-        family, choice = found
-        done.add(family)
-        new = ~np.isnat(choice.order.moments)
-        form = _with_long_month(choice.order.form, known, unread[new])
-        if chosen and (choice.doubt or (choice.others and choice.evidence is None)):
-            # Which dates these are is not known, so they remain misfits; the first format keeps its own.
-            if not example and not choice.doubt:
-                unclear, example = (form, *choice.others), _example(known, unread, choice)
-            continue
-        if not chosen:
-            example = _example(known, unread, choice)
-        known.moments[unread[new]] = choice.order.moments[new]
-        if family.years != EVERY_YEAR and _has_dates(known, form):
-            # Requests are read by the format alone.
-            form = with_years(form, family.years)
-        choice.order.form = form
-        chosen.append(choice)
-        rows.append(int(known.counts[unread[new]].sum()))
-    if not chosen:
+    formats = _choose_formats(known)
+    if not formats.choices:
         return None
-    forms = [choice.order.form for choice in chosen]
+    forms, rows = [choice.order.form for choice in formats.choices], formats.rows
     if read := _read_iso(known, OR.join(forms)):
         if ISO not in forms:
             forms, rows = [*forms, ISO], [*rows, 0]
         rows[forms.index(ISO)] += read
-    first = chosen[0]
+    first = formats.choices[0]
     others = tuple(OR.join([other, *forms[1:]]) for other in first.others)
     if not others and len(forms) < MAX_FORMATS:
-        others = tuple(OR.join([*forms, other]) for other in unclear)
+        others = tuple(OR.join([*forms, other]) for other in formats.unclear)
     zones = known.zones()
     facts = DateFacts(
         format=OR.join(forms),
@@ -101,7 +74,7 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         impossible=known.count_impossible(forms),
         misfits=known.misfits(),
         others=others,
-        example=example,
+        example=formats.example,
         evidence=first.evidence,
         rival=first.rival,
         times=zones.times,
@@ -110,6 +83,53 @@ def recognize_dates(values: Any, codes: Array) -> DateColumn | None:
         doubt=first.doubt,
     )
     return DateColumn(known.by_rows(), facts)
+
+
+@dataclass
+class _Formats:
+    """The formats that were chosen for a column.
+
+    Attributes:
+        choices: with their forms, in the order in which they were chosen.
+        rows: how many rows each has read.
+        unclear: the formats that further texts may have; which of them is not known.
+        example: a text that shows the choice, or the one that is not known.
+    """
+
+    choices: list[Choice] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    unclear: tuple[str, ...] = ()
+    example: str = ""
+
+
+def _choose_formats(known: DatedTexts) -> _Formats:
+    """Choose one format after the other for the texts that are unread, and read them."""
+    formats, done = _Formats(), set[Family]()
+    # ISO 8601 is read in addition.
+    while len(formats.choices) < MAX_FORMATS - 1 and len(unread := known.unread):
+        found = _best_family(known, unread, done)
+        if found is None:
+            break
+        family, choice = found
+        done.add(family)
+        new = ~np.isnat(choice.order.moments)
+        form = _with_long_month(choice.order.form, known, unread[new])
+        if formats.choices and (choice.doubt or (choice.others and choice.evidence is None)):
+            # Which dates these are is not known, so they remain misfits; the first format keeps its own.
+            if not formats.example and not choice.doubt:
+                formats.unclear = (form, *choice.others)
+                formats.example = _example(known, unread, choice)
+            continue
+        if not formats.choices:
+            formats.example = _example(known, unread, choice)
+        known.moments[unread[new]] = choice.order.moments[new]
+        if family.years != EVERY_YEAR and _has_dates(known, form):
+            # Requests are read by the format alone.
+            form = with_years(form, family.years)
+        choice.order.form = form
+        formats.choices.append(choice)
+        formats.rows.append(int(known.counts[unread[new]].sum()))
+    return formats
 
 
 def read_stated(values: Any, codes: Array, stated: str) -> DateColumn:

@@ -91,26 +91,7 @@ def read_csv_files(
     """
     check_sizes(paths, limits)
     joined = _Joined(spill.folder / JOINED)
-    texts: list[PlainText] = []
-    with joined.path.open("w", newline="", encoding="utf-8") as target:
-        for path, part in zip(paths, places(spill), strict=False):
-            with reading(path, "CSV", "save it as text with one header line"):
-                text = plain_text(path, request, limits, part.folder)
-                check_names(text.header.names, path.name, limits)
-                texts.append(text)
-                # The first rows of a further file may not show how it is written.
-                detected = texts[0].shown.model_dump(include={"delimiter", "decimal", "header"})
-                request = request.model_copy(update=detected)
-                names, fields = texts[0].header.names, text.header.names
-                check_same_columns(paths[0].name, names, path.name, fields)
-                order = [fields.index(name) for name in names]
-                allow_long_fields(text.path)
-                with text.path.open(newline="", encoding=CODECS[text.dialect.encoding]) as source:
-                    spaced = has_spaces_before_quotes(source.read(CHUNK), text.dialect)
-                    source.seek(0)
-                    skipped = _copy_header(source, target, text, joined) if text.dialect.header else 0
-                    joined.begin(path.name, skipped)
-                    _append(source, target, joined, text.dialect, order, spaced=spaced)
+    texts = _join(paths, limits, request, spill, joined)
     first = texts[0]
     stay_texts = first.header.new_names(stay_texts)
     request = DialectRequest(
@@ -134,6 +115,33 @@ def read_csv_files(
         index=header.labels,
         renamed=header.renamed,
     )
+
+
+def _join(
+    paths: Sequence[Path], limits: FileLimits, request: DialectRequest, spill: Spill, joined: _Joined
+) -> list[PlainText]:
+    """Write the rows of all files to one, with the columns of the first. Return the files as plain texts."""
+    texts: list[PlainText] = []
+    with joined.path.open("w", newline="", encoding="utf-8") as target:
+        for path, part in zip(paths, places(spill), strict=False):
+            with reading(path, "CSV", "save it as text with one header line"):
+                text = plain_text(path, request, limits, part.folder)
+                check_names(text.header.names, path.name, limits)
+                texts.append(text)
+                # The first rows of a further file may not show how it is written.
+                detected = texts[0].shown.model_dump(include={"delimiter", "decimal", "header"})
+                request = request.model_copy(update=detected)
+                names, fields = texts[0].header.names, text.header.names
+                check_same_columns(paths[0].name, names, path.name, fields)
+                order = [fields.index(name) for name in names]
+                allow_long_fields(text.path)
+                with text.path.open(newline="", encoding=CODECS[text.dialect.encoding]) as source:
+                    spaced = has_spaces_before_quotes(source.read(CHUNK), text.dialect)
+                    source.seek(0)
+                    skipped = _copy_header(source, target, text, joined) if text.dialect.header else 0
+                    joined.begin(path.name, skipped)
+                    _append(source, target, joined, text.dialect, order, spaced=spaced)
+    return texts
 
 
 def _copy_header(source: IO[str], target: IO[str], text: PlainText, joined: _Joined) -> int:

@@ -92,17 +92,17 @@ def _template(spec: ExperimentSpec, profile: Profile) -> StepModel:
         y = _targets(DataShape.from_schema(profile), rows)
         if profile.task == "binary":
             y = y.astype(np.float32)[:, None]
-        return _spec((rows, *profile.input_shape)), _spec_of(y), _spec((rows,))
+        return _form((rows, *profile.input_shape)), _form_of(y), _form((rows,))
 
     return _ready(StepModel(model, batch))
 
 
 def _batch_of_task(built: CodeBuild, rows: int, *, weighted: bool) -> tuple[Any, ...]:
-    x: Any = _spec((rows, *built.shape.input_shape))
+    x: Any = _form((rows, *built.shape.input_shape))
     if built.preprocess is not None:
         x = jax.eval_shape(built.preprocess, x)
-    y = _spec_of(built.targets(_targets(built.shape, rows)))
-    return (x, y, _spec((rows,))) if weighted else (x, y)
+    y = _form_of(built.targets(_targets(built.shape, rows)))
+    return (x, y, _form((rows,))) if weighted else (x, y)
 
 
 def _targets(shape: DataShape, rows: int) -> Array:
@@ -112,11 +112,12 @@ def _targets(shape: DataShape, rows: int) -> Array:
     return np.zeros((rows, shape.outputs), np.float32)
 
 
-def _spec(shape: tuple[int, ...]) -> Any:
+def _form(shape: tuple[int, ...]) -> Any:
+    """Return the form of an array of float32, without values."""
     return jax.ShapeDtypeStruct(shape, np.dtype(np.float32))
 
 
-def _spec_of(values: Array) -> Any:
+def _form_of(values: Array) -> Any:
     return jax.ShapeDtypeStruct(values.shape, values.dtype)
 
 

@@ -140,12 +140,7 @@ def build_code(
         WrongShape: the model does not take these rows, or its outputs do not fit the target.
     """
     wanted = None if policy is None else building_policy(policy)
-    with calling(CodeBuildFailure, "building the model"), with_policy(wanted):
-        model = hypermodel.build(hyperparameters)
-    if model is None:
-        raise CodeBuildFailure("building the model returned nothing: end the function with `return model`")
-    if not isinstance(model, keras.Model):
-        raise CodeBuildFailure(f"building the model returned {type(model).__name__}, not a keras.Model")
+    model = _call_build(hypermodel, hyperparameters, wanted)
     is_compiled, own_fit = bool(model.compiled), has_own_fit(hypermodel)
     if not own_fit:
         own_steps.check_compilation(model)
@@ -165,8 +160,7 @@ def build_code(
         width=width,
     )
     if not is_compiled and not own_fit and output not in ("probabilities", "numbers"):
-        inputs = keras.Input(shape.input_shape, dtype="float32")
-        whole = keras.Model(inputs, finished(whole(inputs), output, shape), name=model.name)
+        whole = _with_probabilities(whole, output, shape, model.name)
         output = "probabilities"
     of_classes = shape.task in ("binary", "multiclass")
     # The loss compares numbers also while a build without values is traced.
@@ -184,6 +178,23 @@ def build_code(
         targets_form=targets_form,
         preprocess=preprocess,
     )
+
+
+def _call_build(hypermodel: Any, hyperparameters: Any, policy: str | None) -> Any:
+    """Return what the code's `build` returns if that is a model of Keras."""
+    with calling(CodeBuildFailure, "building the model"), with_policy(policy):
+        model = hypermodel.build(hyperparameters)
+    if model is None:
+        raise CodeBuildFailure("building the model returned nothing: end the function with `return model`")
+    if not isinstance(model, keras.Model):
+        raise CodeBuildFailure(f"building the model returned {type(model).__name__}, not a keras.Model")
+    return model
+
+
+def _with_probabilities(model: Any, output: Output, shape: DataShape, name: str) -> Any:
+    """Return a model that ends with probabilities, from one whose outputs have another meaning."""
+    inputs = keras.Input(shape.input_shape, dtype="float32")
+    return keras.Model(inputs, finished(model(inputs), output, shape), name=name)
 
 
 def _connected(

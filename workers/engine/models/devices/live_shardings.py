@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jobs.messages.reports.shardings import MOST_VARIABLES, LiveVariable, Shardings
-from jobs.spec.plan.variables import rules_for, unmatched_rules
+from jobs.spec.plan.layout_rules import rules_for, unmatched_rules
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.templates.layers import Variable
 from workers.engine.errors import BadLayout

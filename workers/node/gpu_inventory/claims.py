@@ -9,7 +9,7 @@ import errno
 import socket
 from collections.abc import Iterable
 
-from workers.node.gpus import Gpu
+from workers.node.gpu_inventory.gpus import Gpu
 
 
 class GpuClaims:
