@@ -4,12 +4,16 @@ A service of systemd, a step of Slurm and a container have groups with limits, a
 lower ones. Of all these the smallest is in force. Both versions of control groups are read.
 """
 
+import functools
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 SYSTEM = Path("/")
+GROUPS_SECONDS = 60.0
+"""The groups of a process are looked up this often; their limits and use are read each time."""
 
 
 class _Version(NamedTuple):
@@ -56,13 +60,13 @@ class _Group(NamedTuple):
 
 def total_memory(system: Path = SYSTEM) -> int:
     """Return the bytes that this process and its children may use: the machine's, or the smallest limit."""
-    limits = [limit for group in _groups(system) if (limit := group.limit()) is not None]
+    limits = [limit for group in _groups_of_now(system) if (limit := group.limit()) is not None]
     return min([_machine(system, "MemTotal") or _physical(), *limits])
 
 
 def available_memory(system: Path = SYSTEM) -> int | None:
     """Return the bytes that can be allocated before the kernel ends a process; None if unknown."""
-    free = [left for group in _groups(system) if (left := group.free()) is not None]
+    free = [left for group in _groups_of_now(system) if (left := group.free()) is not None]
     machine = _machine(system, "MemAvailable")
     return min([*free, *([] if machine is None else [machine])], default=None)
 
@@ -76,6 +80,16 @@ def _machine(system: Path, name: str) -> int | None:
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return None
+
+
+def _groups_of_now(system: Path) -> tuple[_Group, ...]:
+    """Return the groups of this process. A worker asks each second, and a process hardly ever gets others."""
+    return _groups_in_period(system, int(time.monotonic() // GROUPS_SECONDS))
+
+
+@functools.lru_cache(maxsize=1)
+def _groups_in_period(system: Path, _: int) -> tuple[_Group, ...]:
+    return tuple(_groups(system))
 
 
 def _groups(system: Path) -> Iterator[_Group]:

@@ -59,11 +59,13 @@ class Candidate:
 
 def place_jobs() -> int:
     """Place as many candidates as possible and record why the others wait. Return the number placed."""
+    # Twice a second, an idle installation runs only this query here.
+    if not Job.objects.filter(state__in=PLACEABLE).exists():
+        return 0
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
     taken = open_attempts.read_open_attempts()
     jobs = _waiting_jobs()
-    # An idle installation runs only these two queries, twice a second.
     if not jobs:
         return 0
     live = read_live_pools()
