@@ -11,7 +11,7 @@ from jobs.actions.data import fetch_attempts, uploads
 from jobs.errors import FetchFailed, QuotaReached
 from jobs.fetching import download
 from jobs.fetching.download import Copying
-from jobs.kinds.profile.rows import profiles_of_any
+from jobs.kinds.profile.rows import profiles_of
 from jobs.models import Artifact, Fetch, Job
 from jobs.queries.storage import disk_use
 from jobs.sources.base import Source
@@ -50,7 +50,7 @@ def test_a_fetched_file_is_stored_and_read_by_a_worker(world: World, stored: Pat
     )
     assert store().path(digest).read_bytes() == CSV
     assert store().path(digest).stat().st_mode & 0o777 == 0o600
-    assert Job.objects.filter(profiles_of_any([version.pk])).count() == 1
+    assert Job.objects.filter(profiles_of(version.pk)).count() == 1
     assert [path.name for path in files_in(stored)] == [digest]
 
 

@@ -22,7 +22,7 @@ from jobs.actions.registry import promotions, registration, registry, releases
 from jobs.actions.runs import submit
 from jobs.actions.storage import deletions
 from jobs.errors import BadInput, NotFound, StaleState
-from jobs.kinds.profile.rows import profiles_of_any
+from jobs.kinds.profile.rows import profiles_of
 from jobs.models import DatasetVersion, Experiment, Job, ModelVersion, Project
 from tests.factories import make_dataset, make_job, make_job_artifact
 from tests.jobs.test_races import wait_until_blocking
@@ -231,4 +231,4 @@ def test_a_version_that_is_profiled_again_and_a_deletion_in_its_project_end(inst
         lambda: deletions.delete(spare, by=installation.owner),
     )
     assert refusal is None
-    assert Job.objects.filter(profiles_of_any([version.pk])).exists()
+    assert Job.objects.filter(profiles_of(version.pk)).exists()

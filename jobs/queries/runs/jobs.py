@@ -153,20 +153,6 @@ def _job_out(
     )
 
 
-def _progress_out(job: Job) -> ProgressOut:
-    now = progress.progress_of_job(job)
-    return ProgressOut(
-        done=now.done,
-        total=now.total,
-        unit=now.unit,
-        fraction=round(now.fraction, 4),
-        eta_seconds=None if now.eta_seconds is None else round(now.eta_seconds, 1),
-        phase=now.phase,
-        time_limited=now.max_minutes is not None,
-        max_minutes=now.max_minutes,
-    )
-
-
 def reasons_to_wait(jobs: Sequence[Job]) -> dict[int, str]:
     """Return job id → why it waits, as a sentence. It is empty for a job that does not wait."""
     waiting = {job.pk: job.why_waiting for job in jobs if job.state in WAITING}
@@ -249,3 +235,17 @@ def metric_names(job: Job, trial: Trial | None = None) -> list[str]:
     if trial is not None:
         rows = rows.filter(trial=trial)
     return list(rows.values_list("name", flat=True).distinct().order_by("name"))
+
+
+def _progress_out(job: Job) -> ProgressOut:
+    now = progress.progress_of_job(job)
+    return ProgressOut(
+        done=now.done,
+        total=now.total,
+        unit=now.unit,
+        fraction=round(now.fraction, 4),
+        eta_seconds=None if now.eta_seconds is None else round(now.eta_seconds, 1),
+        phase=now.phase,
+        time_limited=now.max_minutes is not None,
+        max_minutes=now.max_minutes,
+    )
