@@ -1,4 +1,4 @@
-"""The guide's page about a mesh for own code, step by step in the browser: the drawn shardings are the live ones."""
+"""The page of the guide about a mesh for own code, in the browser: the drawn shardings are the live ones."""
 
 import json
 import re

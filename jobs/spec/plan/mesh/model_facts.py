@@ -59,7 +59,9 @@ def model_facts(spec: ExperimentSpec, profile: Profile | None, plan: Plan) -> Mo
         )
         for variable in plan.variables
     )
-    return ModelFacts(weights, activations, optimizer_slots(spec.fit), described is not None, plan.variables_note)
+    return ModelFacts(
+        weights, activations, optimizer_slots(spec.fit), described is not None, plan.variables_note
+    )
 
 
 def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
