@@ -86,9 +86,11 @@ document.addEventListener("dragend", () => {
   dragged = null;
 });
 
+const WRITTEN = "input:not([type=checkbox], [type=radio]):focus";
+
 // While own code is built, the design is fetched again, but not from under a person who writes.
 document.addEventListener("htmx:before:request", (event) => {
-  if (closest(event, "[data-building]") && form().querySelector("input:focus, select:focus")) event.preventDefault();
+  if (closest(event, "[data-building]") && form().querySelector(WRITTEN)) event.preventDefault();
 });
 
 /** The spec for which an estimate was requested; null: none was. @type {string | null} */
