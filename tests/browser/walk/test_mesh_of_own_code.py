@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.visitor import Visitor
 from tests.browser.walk.building import at, step
@@ -29,9 +29,9 @@ def block(language: str) -> str:
     return str(text)
 
 
-def rows_of(table: Page, title: str) -> list[list[str]]:
-    """Return the texts of the cells of a table in a region of the page."""
-    rows = table.get_by_role("region", name=title, exact=True).locator("tbody tr").all()
+def rows_of(region: Locator) -> list[list[str]]:
+    """Return the texts of the cells of a region's table."""
+    rows = region.locator("tbody tr").all()
     return [[" ".join(cell.inner_text().split()) for cell in row.locator("td").all()] for row in rows]
 
 
@@ -39,22 +39,18 @@ def drawn_variables(page: Page) -> dict[str, tuple[str, str]]:
     """Return for each variable in the designer its axes, and the shape that a device holds."""
     return {
         path.removesuffix(" not trained"): (axes, part)
-        for path, _, _, axes, part, _ in rows_of(page, "Variables")
+        for path, _, _, axes, part, _ in rows_of(page.locator(".md-variables"))
     }
 
 
 def live_variables(page: Page) -> dict[str, tuple[str, str]]:
     """Return the same as it was read from the live arrays."""
-    title = re.compile("Mesh of 2 × 4 devices")
-    rows = page.get_by_role("region", name=title).locator("tbody tr").all()
-    found = {}
-    for row in rows:
-        path, _, designed, live, part, _ = (
-            " ".join(cell.inner_text().split()) for cell in row.locator("td").all()
-        )
+    region = page.get_by_role("region", name="Mesh of 2 × 4 devices")
+    return {
         # The page repeats the axes only where they differ.
-        found[path] = (designed if live == "as designed" else live, part)
-    return found
+        path: (designed if live == "as designed" else live, part)
+        for path, _, designed, live, part, _ in rows_of(region)
+    }
 
 
 def design(user: Visitor) -> dict[str, tuple[str, str]]:
@@ -99,9 +95,10 @@ def test_a_mesh_that_is_drawn_for_pasted_code_is_the_one_of_its_live_arrays(
     expect(page.get_by_role("main")).to_contain_text("Every weight is where the design puts it.")
     assert live_variables(page) == drawn
     user.check_page("mesh-of-a-job")
-    job = int(page.url.partition("?")[0].rpartition("/")[2])
+    # The address may have the form's step behind it.
+    (job,) = re.findall(r"/jobs/(\d+)", page.url)
     answer = command(24, "/shardings").run(
-        URL=installation.urls["web"], TOKEN=installation.tokens["ada"], JOB=str(job)
+        URL=installation.urls["web"], TOKEN=installation.tokens["ada"], JOB=job
     )
     shardings = json.loads(answer.stdout)
     assert (shardings["shape"], shardings["differences"], len(shardings["devices"])) == ([2, 4], 0, 8)
