@@ -11,6 +11,7 @@ from jobs.spec.checks.dry_build import BuiltModel
 from jobs.spec.plan.model_state import BuiltVariable
 from tests.code.dry_builds import BUILT, ask, finish, spec_of
 from tests.jobs.yard import PretendWorker
+from tests.markup import one_line, text_of
 from tests.people import People, browser_of
 
 VARIABLES = (
@@ -65,6 +66,30 @@ def test_before_a_dry_build_the_plan_says_that_the_variables_are_not_known(api: 
     plan = planned(api, single(code))
     assert (plan["variables"], plan["memory"]) == ([], None)
     assert "after a worker has built it" in plan["variables_note"]
+
+
+def test_the_designer_follows_a_build_draws_the_model_and_shows_the_note_of_its_plan(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    query = {"code": code, "project": "yard", "entry": "build_model", "dataset": "flowers"}
+    before = one_line(api.get("/mesh", query))
+    assert "Build the model" in before and "data-building" not in before
+    ask(api, code)
+    building = one_line(api.get("/mesh", query))
+    assert "data-building" in building and "Build again" not in building
+    finish(worker, WITH_VARIABLES)
+    built = api.get("/mesh", query)
+    assert "data-building" not in one_line(built) and built.context["design"] is not None
+    assert "The variables are those of the model without the search" in text_of(built)
+
+
+def test_the_designer_shows_why_the_variables_of_a_build_are_not_listed(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    ask(api, code)
+    finish(worker)
+    page = api.get("/mesh", {"code": code, "project": "yard", "entry": "build_model", "dataset": "flowers"})
+    assert "its variables are not listed. The variables of this model are known after" in text_of(page)
 
 
 def test_an_estimate_of_own_code_takes_the_right_to_run_code(

@@ -59,6 +59,12 @@ def datasets_with_versions(
     ).prefetch_related(Prefetch("versions", queryset=versions))
 
 
+def ready_datasets(user: User, project: Project) -> list[str]:
+    """Return the names of data sets on which a project may train, its own and the bundled ones."""
+    rows = access.visible_datasets(user).filter(Q(project=project) | Q(project=None), versions__state=READY)
+    return list(rows.order_by("slug").values_list("slug", flat=True).distinct())
+
+
 def newest_own(datasets: Iterable[Dataset]) -> DatasetVersion | None:
     """Return the newest ready version of those data sets that belong to a project, not to Trainyard."""
     own = (dataset for dataset in datasets if dataset.project_id is not None)

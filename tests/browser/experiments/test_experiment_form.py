@@ -60,6 +60,20 @@ def test_own_code_is_asked_for_only_where_it_is_the_template(form: Page) -> None
     expect(form.get_by_role("group", name="Arguments")).to_be_hidden()
 
 
+def test_overrides_are_not_offered_for_own_code_which_names_its_layers_itself(form: Page) -> None:
+    overrides = form.get_by_role("group", name="Overrides")
+    step(form, "Precision")
+    expect(overrides).to_be_visible()
+    overrides.get_by_role("button", name="Add override").click()
+    assert len(spec(form)["precision"]["overrides"]) == 1
+    step(form, "Model")
+    at(form, "/model/template").select_option(label="Own code")
+    assert "overrides" not in spec(form)["precision"], "they would be refused"
+    step(form, "Precision")
+    expect(at(form, "/precision/policy")).to_be_visible()
+    expect(overrides).to_be_hidden()
+
+
 def test_a_failed_dry_build_is_named_at_its_entry_and_a_refusal_is_shown_on_a_narrow_screen(
     people: People, open_as: Open, watch: Watch, look: Look
 ) -> None:

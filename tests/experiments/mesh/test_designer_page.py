@@ -52,6 +52,14 @@ def test_the_address_carries_the_design_and_opens_it_again(
     )
 
 
+@pytest.mark.parametrize(("batch", "name"), [("0", "model"), ("", "data")])
+def test_a_second_axis_is_for_the_model_if_the_first_divides_the_batch(
+    opened: Open, press: Press, batch: str, name: str
+) -> None:
+    page = press(opened(None), do="add-axis", axis_name=["batch"], batch_axis=batch)
+    assert [axis.name for axis in page.context["entries"].axes] == ["batch", name]
+
+
 def test_the_largest_variable_is_drawn_until_another_one_is_picked(opened: Open, press: Press) -> None:
     page = opened()
     assert design(page).chosen.weight.path == "dense_1/kernel"

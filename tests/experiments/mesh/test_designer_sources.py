@@ -152,6 +152,28 @@ def test_own_code_says_that_it_must_be_built_first(world: World, browser: Client
     assert browser.post("/mesh", fields_of(page, do="build")).status_code == 403
 
 
+def test_own_code_without_data_of_the_project_asks_for_the_data_set(world: World, browser: Client) -> None:
+    code = make_code(project=world.project, by=world.owner)
+    query = {"code": code.digest, "project": "yard", "entry": "build_model", "dataset": ""}
+    page = browser.get("/mesh", query)
+    assert "Choose the data set under" in text(page)
+    assert "digits" in page.context["datasets"]
+    chosen = browser.post("/mesh", fields_of(page, dataset="digits"), follow=True)
+    assert chosen.context["subject"].spec.data.dataset == "digits"
+    assert "dataset=digits" in chosen.redirect_chain[-1][0]
+
+
+def test_a_template_takes_another_data_set_and_an_experiment_keeps_its_own(
+    browser: Client, opened: Open
+) -> None:
+    page = browser.get("/mesh", {"template": "mlp", "project": "yard", "dataset": "digits"})
+    other = next(name for name in page.context["datasets"] if name != "digits")
+    assert f"<option selected> {other} </option>" in text(
+        browser.post("/mesh", fields_of(page, dataset=other), follow=True)
+    )
+    assert opened().context["datasets"] == []
+
+
 def test_code_that_builds_no_model_is_refused_with_the_reason(world: World, browser: Client) -> None:
     code = make_code(project=world.project, by=world.owner)
     page = browser.get("/mesh", {"code": code.digest, "project": "yard"})

@@ -48,11 +48,12 @@ class DeviceCell(NamedTuple):
 
 
 class DeviceGrid(NamedTuple):
-    """All devices, or the first ones of a large mesh."""
+    """All devices, or the first ones of a large mesh. Their labels begin at `left`."""
 
     width: int
     height: int
     cells: list[DeviceCell]
+    left: int
     across: str
     down: str
     drawn: int
@@ -70,11 +71,12 @@ class Block(NamedTuple):
 
 
 class SliceDrawing(NamedTuple):
-    """A variable, cut into its slices."""
+    """A variable, cut into its slices. The label begins at `left`."""
 
     width: int
     height: int
-    blocks: list[Block]
+    cells: list[Block]
+    left: int
     across: str
     down: str
     text: str
@@ -126,6 +128,7 @@ def draw_devices(placement: Placement, mesh: MeshSpec) -> DeviceGrid:
         left + columns * (CELL_WIDTH + GAP) - GAP,
         top + rows * (CELL_HEIGHT + GAP) - GAP,
         cells,
+        left,
         across,
         down,
         drawn,
@@ -257,6 +260,7 @@ def draw_slices(placement: Placement, mesh: MeshSpec) -> SliceDrawing | None:
         left + columns * width,
         top + rows * height,
         blocks,
+        left,
         across,
         down,
         _sentence(placement, parts, mesh.size()),

@@ -19,12 +19,14 @@ class ModelFacts(NamedTuple):
         activations_per_row: the bytes of activations for one row; None: unknown.
         slots: the optimizer's variables for each trained number.
         counts_positions: whether the variables have their positions, without which the work is only a part.
+        note: of which of the experiment's models they are, or why they are not known; empty: nothing to add.
     """
 
     weights: tuple[Weight, ...]
     activations_per_row: float | None
     slots: int
     counts_positions: bool
+    note: str = ""
 
 
 def model_facts(spec: ExperimentSpec, profile: Profile | None, plan: Plan) -> ModelFacts:
@@ -57,4 +59,6 @@ def model_facts(spec: ExperimentSpec, profile: Profile | None, plan: Plan) -> Mo
         )
         for variable in plan.variables
     )
-    return ModelFacts(weights, activations, optimizer_slots(spec.fit), described is not None)
+    return ModelFacts(
+        weights, activations, optimizer_slots(spec.fit), described is not None, plan.variables_note
+    )

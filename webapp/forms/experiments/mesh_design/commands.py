@@ -104,5 +104,8 @@ def _without_axis(entries: MeshEntries, at: int) -> MeshEntries:
 
 def _with_axis(entries: MeshEntries) -> MeshEntries:
     used = {axis.name for axis in entries.axes}
+    if entries.batch is not None:
+        # Whatever the axis is called that divides the batch, another one is for the model.
+        used.add(AXIS_NAMES[0])
     name = next((name for name in AXIS_NAMES if name not in used), "")
     return replace(entries, axes=(*entries.axes, AxisEntry(name, "2")))

@@ -10,12 +10,14 @@ from jobs.access import Action
 from jobs.answers.code.code import DryBuildOut
 from jobs.answers.runs.shardings import ShardingsOut
 from jobs.models import Job, Project
+from jobs.queries.data.datasets import ready_datasets
 from jobs.queries.experiments.mesh_design import Subject
 from jobs.queries.runs.shardings import shardings_of
 from jobs.spec.plan.mesh.layout_plans import PLANS, LayoutPlan
 from jobs.spec.problems import Problem
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.templates import TEMPLATES
+from jobs.states import FINAL
 from webapp.forms.experiments.mesh_design.entries import KINDS, MeshEntries, RuleEntry
 from webapp.forms.experiments.mesh_design.view_entries import Settings, ViewEntries, read_settings
 from webapp.pages.experiments.mesh_design.builds import build_state
@@ -56,7 +58,9 @@ class MeshPage(Context):
         spec_text: the whole spec with the design as JSON, for estimates; empty likewise.
         link: the address of this view; empty if it is too long for one.
         version: the experiment's version that the user has seen.
+        datasets: those that may be chosen; empty where the experiment has chosen one.
         build: the state of the dry build of own code; None for other models.
+        is_building: whether it waits or runs.
         job: the job whose mesh it is, if any.
         shardings: what that job has measured; None also where a change alone is drawn.
     """
@@ -80,7 +84,9 @@ class MeshPage(Context):
     kinds: Sequence[str]
     arguments: Sequence[ArgumentField]
     batch_size: int | None
+    datasets: Sequence[str]
     build: DryBuildOut | None
+    is_building: bool
     may_build: bool
     job: Job | None
     shardings: ShardingsOut | None
@@ -110,6 +116,7 @@ def mesh_page(
     version = request.POST.get("version", "")
     if not version and source.experiment is not None:
         version = str(source.experiment.version)
+    build = build_state(source, spec) if spec is not None else None
     return MeshPage(
         source=source,
         subject=subject,
@@ -130,7 +137,9 @@ def mesh_page(
         kinds=KINDS,
         arguments=_argument_fields(source),
         batch_size=spec.fit.batch_size if spec is not None else None,
-        build=build_state(source, spec) if spec is not None else None,
+        datasets=ready_datasets(request.user, source.project) if "dataset" in source.query else [],
+        build=build,
+        is_building=build is not None and build.job is not None and build.state not in FINAL,
         may_build=access.can(request.user, source.project, Action.RUN_CODE),
         job=source.job,
         shardings=shardings_of(source.job) if source.job is not None and not is_partial(request) else None,

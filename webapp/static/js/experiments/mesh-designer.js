@@ -86,6 +86,13 @@ document.addEventListener("dragend", () => {
   dragged = null;
 });
 
+const WRITTEN = "input:not([type=checkbox], [type=radio]):focus";
+
+// While own code is built, the design is fetched again, but not from under a person who writes.
+document.addEventListener("htmx:before:request", (event) => {
+  if (closest(event, "[data-building]") && form().querySelector(WRITTEN)) event.preventDefault();
+});
+
 /** The spec for which an estimate was requested; null: none was. @type {string | null} */
 let estimated = null;
 
@@ -98,6 +105,16 @@ document.addEventListener("htmx:before:request", (event) => {
 
 document.addEventListener("htmx:after:swap", () => {
   find(document, "[data-outdated]", HTMLElement).hidden = estimated === null || estimated === spec();
+});
+
+/** Whether a worker is making an estimate. */
+let isEstimating = false;
+
+// An estimate finds the variables of a model that was not built before.
+document.addEventListener("htmx:after:swap", () => {
+  const wasEstimating = isEstimating;
+  isEstimating = document.querySelector("#mesh-estimate[hx-trigger]") !== null;
+  if (wasEstimating && !isEstimating && document.querySelector("[data-unbuilt]")) draw();
 });
 
 document.addEventListener("htmx:after:swap", () => {

@@ -300,7 +300,9 @@ export class Fields {
 
   /** Hide what has no effect on models of the chosen template, unless it is set: then its error is shown there. */
   hideUnused() {
-    const hides = (/** @type {string} */ pointer) => this.sheet.isUnused(pointer) && !this.has(pointer);
+    const isEmptyList = (/** @type {unknown} */ value) => Array.isArray(value) && !value.length;
+    const hides = (/** @type {string} */ pointer) =>
+      this.sheet.isUnused(pointer) && (!this.has(pointer) || isEmptyList(this.sheet.get(pointer)));
     for (const input of this.inputs) {
       const field = input.closest("[data-field]");
       if (!(field instanceof HTMLElement)) continue;
@@ -310,7 +312,8 @@ export class Fields {
     for (const group of findAll(this.form, "[data-group]", HTMLElement)) {
       const toggles = findAll(group, "[data-toggle]", HTMLElement).map((toggle) => toggle.dataset.toggle ?? "");
       const fields = findAll(group, ".ef-grid > [data-field] [data-pointer]", HTMLElement);
-      const pointers = toggles.length ? toggles : fields.map((field) => field.dataset.pointer ?? "");
+      const lists = findAll(group, "[data-rows]", HTMLElement).map((rows) => rows.id.replace("at/spec", ""));
+      const pointers = toggles.length ? toggles : [...fields.map((field) => field.dataset.pointer ?? ""), ...lists];
       const isEmpty = fields.length > 0 && fields.every((field) => field.closest("[data-only][hidden]"));
       // OwnCode shows and hides its own group.
       if (group.dataset.within === undefined && group.dataset.ownCode === undefined)

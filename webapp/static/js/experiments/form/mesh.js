@@ -134,7 +134,9 @@ export class Mesh {
 
   addAxis() {
     const { axes } = this;
-    const name = ["data", "model", "axis3", "axis4"].find((one) => !axes.some((axis) => axis.name === one)) ?? "";
+    // Whatever the axis is called that divides the batch, another one is for the model.
+    const names = axes.some((axis) => axis.batch) ? [] : ["data"];
+    const name = [...names, "model", "axis3", "axis4"].find((one) => !axes.some((axis) => axis.name === one)) ?? "";
     this.set([...axes, { name, size: 2, batch: axes.length === 0 }], "rows");
     document.getElementById(`axis-${axes.length}-size`)?.focus();
   }

@@ -34,7 +34,7 @@ export class Steps {
       if (link.dataset.step === id) link.setAttribute("aria-current", "step");
       else link.removeAttribute("aria-current");
     }
-    this.links.find((link) => link.dataset.step === id)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.links.find((link) => link.dataset.step === id)?.scrollIntoView({ block: "nearest", inline: "center" });
     if (keep && moves) history.pushState(null, "", `#${id}`);
     if (focus) find(section, "h2", HTMLElement).focus({ preventScroll: true });
     if (focus) scrollTo({ top: 0 });
