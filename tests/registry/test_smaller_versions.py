@@ -184,7 +184,7 @@ def test_a_button_of_the_page_queues_the_job_and_leads_to_it(
     job = Job.objects.latest("pk")
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{job.pk}")
     assert job.payload_as(QuantizePayload).mode == mode
-    # Whoever opens the page meanwhile sees that it is being made.
+    # The page lists the job while it runs.
     assert job.title in card(own.owner)
 
 

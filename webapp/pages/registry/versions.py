@@ -1,4 +1,4 @@
-"""Shows a model version in tabs, and does what its buttons ask for."""
+"""Shows a model version in tabs, and handles its forms and buttons."""
 
 from dataclasses import replace
 from http import HTTPStatus
