@@ -29,7 +29,8 @@ class Generation(NamedTuple):
 
 _MIXED = "1.5 to 3 times"
 _EIGHT = "1.2 to 1.5 times bfloat16"
-_HALF_RATE = "half the speed of float32"
+_FAST_DOUBLE = r"\bG?B[12]00\b|\bG?H[12]00\b|\bA(100|800|30)\b|\bV100\b|TITAN V\b|\bP100\b"
+"""In the names of GPUs that compute float64 at half the speed of float32; others are far slower."""
 
 GENERATIONS = (
     Generation(
@@ -42,7 +43,7 @@ GENERATIONS = (
         "Hopper",
         (9, 0),
         r"\bG?H[12]\d\d\b|\bH20\b",
-        {"float16": _MIXED, "bfloat16": _MIXED, "float8": _EIGHT, "float64": _HALF_RATE},
+        {"float16": _MIXED, "bfloat16": _MIXED, "float8": _EIGHT},
     ),
     Generation(
         "Ada Lovelace",
@@ -57,9 +58,9 @@ GENERATIONS = (
         {"float16": _MIXED, "bfloat16": _MIXED},
     ),
     Generation("Turing", (7, 5), r"\bT4\b|RTX 20\d\d|Quadro RTX|TITAN RTX", {"float16": _MIXED}),
-    Generation("Volta", (7, 0), r"\bV100\b|TITAN V\b", {"float16": _MIXED, "float64": _HALF_RATE}),
+    Generation("Volta", (7, 0), r"\bV100\b|TITAN V\b", {"float16": _MIXED}),
     # Its other GPUs have a higher compute capability and no fast float16.
-    Generation("Pascal", None, r"\bP100\b", {"float16": "up to 2 times", "float64": _HALF_RATE}),
+    Generation("Pascal", None, r"\bP100\b", {"float16": "up to 2 times"}),
     Generation("TPU", None, r"(?i)\btpu\b", {"bfloat16": "1.5 to 3 times"}),
 )
 """The newest first."""
@@ -70,7 +71,6 @@ _FORMATS: dict[Policy, str] = {
     "mixed_bfloat16": "bfloat16",
     "bfloat16": "bfloat16",
     "float8": "float8",
-    "float64": "float64",
 }
 
 
@@ -103,9 +103,11 @@ def acceleration(device: str, policy: Policy, capability: str = "") -> Accelerat
     generation = _generation_of(device, capability)
     if generation is None:
         return Acceleration(device, None, "not known for this device; compare by a dry run")
-    gain = generation.gains.get(_FORMATS[policy])
     if policy == "float64":
-        return Acceleration(device, False, gain or "1/32 of the speed of float32 or less")
+        is_fast = re.search(_FAST_DOUBLE, device) is not None
+        sentence = "half the speed of float32" if is_fast else "1/32 of the speed of float32 or less"
+        return Acceleration(device, False, sentence)
+    gain = generation.gains.get(_FORMATS[policy])
     if gain is None:
         return Acceleration(device, False, f"{generation.name} has no units for it: emulated, and slower")
     return Acceleration(device, True, f"usually {gain} as fast ({generation.name})")

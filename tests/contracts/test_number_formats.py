@@ -65,6 +65,30 @@ def test_the_memory_of_a_plan_counts_the_bytes_of_each_policy() -> None:
 
 
 @pytest.mark.parametrize(
+    ("device", "speed"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "half"),
+        ("NVIDIA A30", "half"),
+        ("NVIDIA H100 80GB HBM3", "half"),
+        ("NVIDIA B200", "half"),
+        ("Tesla V100-SXM2-16GB", "half"),
+        ("NVIDIA A40", "1/32"),
+        ("NVIDIA H20", "1/32"),
+        ("NVIDIA B300", "1/32"),
+        ("NVIDIA GeForce RTX 4090", "1/32"),
+    ],
+)
+def test_float64_has_half_the_speed_only_on_gpus_with_units_for_it(device: str, speed: str) -> None:
+    found = acceleration(device, "float64")
+    assert (found.is_faster, found.sentence.startswith(speed)) == (False, True)
+
+
+def test_a_card_writes_short_fractions_without_powers_of_ten() -> None:
+    shown = {name: figure_of(entry).resolution for name, entry in FORMATS.items()}
+    assert (shown["bfloat16"], shown["float8_e4m3fn"], shown["float32"]) == ("0.0078", "0.12", "1.2e-07")
+
+
+@pytest.mark.parametrize(
     ("device", "policy", "is_faster"),
     [
         ("cpu", "mixed_bfloat16", False),

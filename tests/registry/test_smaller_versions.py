@@ -1,4 +1,4 @@
-"""Quantizing and casting a registered version by REST: the job, the new version, and refusals."""
+"""Quantizing and casting a version by REST and on its page: the job, the new version, and refusals."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +11,11 @@ from jobs.actions.registry import registration, registry
 from jobs.actions.runs import attempt_end, schedule
 from jobs.actions.runs.kind_actions import actions_of
 from jobs.kinds.quantize.payload import QuantizePayload, QuantizeTask
-from jobs.models import Job, ModelVersion, User
+from jobs.models import CodeVersion, Job, Membership, ModelVersion, Role, User
 from jobs.states import Outcome
 from tests import factories
 from tests.jobs.yard import PretendWorker, Yard, make_yard
+from tests.markup import text_of
 from tests.people import browser_of
 from tests.registry.conftest import SIGNATURE
 
@@ -152,3 +153,67 @@ def test_a_stranger_finds_no_version(own: Yard, worker: PretendWorker) -> None:
     path = "/api/v1/models/flowers-model/versions/1/cast"
     answer = Client().post(path, {"dtype": "float16"}, content_type="application/json")
     assert answer.status_code == 401
+
+
+PAGE = "/models/flowers-model/versions/1"
+
+
+def card(user: User) -> str:
+    """Return the text of the card with the buttons; empty if the page has none."""
+    page = text_of(browser_of(user).get(PAGE))
+    return page.partition("Smaller version")[2].partition("Facts")[0]
+
+
+def colleague(own: Yard, role: Role) -> User:
+    user = User.objects.create_user(role.value)
+    Membership.objects.create(project=own.project, user=user, role=role)
+    return user
+
+
+@pytest.mark.parametrize("mode", ["int8", "float16", "bfloat16"])
+def test_a_button_of_the_page_queues_the_job_and_leads_to_it(
+    own: Yard, worker: PretendWorker, mode: str
+) -> None:
+    version = trained(own, worker)
+    browser = browser_of(own.owner)
+    page = browser.get(PAGE).content.decode()
+    assert f'data-confirm="{"Quantize" if mode == "int8" else "Cast"} to {mode}?"' in page
+    assert page.count("data-harmless") == 3, "nothing is lost"
+    assert f"A job makes a copy in {mode} and compares it with {version} on the same test rows." in page
+    answer = browser.post(f"{PAGE}/smaller", {"mode": mode})
+    job = Job.objects.latest("pk")
+    assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{job.pk}")
+    assert job.payload_as(QuantizePayload).mode == mode
+    # The page lists the job while it runs.
+    assert job.title in card(own.owner)
+
+
+def test_the_page_says_why_no_smaller_version_can_be_made(own: Yard, worker: PretendWorker) -> None:
+    version = trained(own, worker)
+    ModelVersion.objects.filter(pk=version.pk).update(source_job=None)
+    assert "was not trained here" in card(own.owner)
+    assert "Cast to" not in card(own.owner)
+    refused = browser_of(own.owner).post(
+        f"{PAGE}/smaller", {"mode": "float16"}, headers={"Referer": f"http://testserver{PAGE}"}, follow=True
+    )
+    assert refused.redirect_chain == [(PAGE, 303)]
+    assert text_of(refused).count("was not trained here") == 2, "in the message and on the card"
+    ModelVersion.objects.filter(pk=version.pk).update(state="invalid")
+    assert card(own.owner) == ""
+
+
+def test_viewers_and_those_who_may_not_run_code_see_who_may_instead_of_buttons(
+    own: Yard, worker: PretendWorker
+) -> None:
+    version = trained(own, worker)
+    viewer, member = colleague(own, Role.VIEWER), colleague(own, Role.MEMBER)
+    assert "Members of" in card(viewer)
+    assert "Cast to" not in card(viewer)
+    assert "Cast to float16" in card(member)
+    code: CodeVersion = factories.make_code(project=own.project, by=own.owner)
+    ModelVersion.objects.filter(pk=version.pk).update(code=code)
+    assert "trainers and admins of" in card(member)
+    assert "Cast to" not in card(member)
+    for user in (viewer, member):
+        assert browser_of(user).post(f"{PAGE}/smaller", {"mode": "float16"}).status_code == 403
+    assert not Job.objects.filter(kind="quantize").exists()

@@ -216,6 +216,7 @@ GET POST /models/<slug:name>/aliases
 GET POST /models/<slug:name>/versions/<int:number>/promote
 GET POST /models/<slug:name>/versions/<int:number>/card
 POST /models/<slug:name>/versions/<int:number>/describe
+POST /models/<slug:name>/versions/<int:number>/smaller
 POST /datasets/<slug:slug>/versions/<int:number>/split
 POST /datasets/<slug:slug>/versions/<int:number>/roles
 POST /datasets/<slug:slug>/versions/<int:number>/again

@@ -42,7 +42,7 @@ def test_the_page_of_a_training_shows_live_shardings_beside_the_designed_ones(
     assert "Each batch of 64 rows is divided along the axis data." in text
     assert "Measured: 20.00 steps per second, the median of the epochs." in text
     assert "dense_1/kernel 64 × 32 float32 –, model as designed 64 × 8" in text
-    assert "cpu:7 4.1 kB of weights and optimizer variables" in text
+    assert "cpu:0 to cpu:7 4.1 kB of weights and optimizer variables on each" in text
 
 
 def test_a_weight_that_is_not_where_the_design_puts_it_is_named(people: People, training: Job) -> None:
@@ -53,6 +53,7 @@ def test_a_weight_that_is_not_where_the_design_puts_it_is_named(people: People, 
     text = text_of(browser_of(people.viewer).get(f"/jobs/{training.pk}"))
     assert "1 weight is not where the design puts it." in text
     assert "dense_2/kernel 64 × 32 float32 –, model whole 64 × 32" in text
+    assert text.index("dense_2/kernel") < text.index("dense_1/kernel"), "the list is long"
     assert "The layout rule lstm/.* matches no weight of this model." in text
     assert "The speed is known after the first epoch." in text
 

@@ -206,3 +206,22 @@ def test_a_divided_gpu_shows_its_parts_and_that_runs_use_the_first(browser: Clie
     assert "Divided into 2 parts: gpu:1.0 (0 B of 10.0 GB in use), gpu:1.1" in text
     assert "Runs use the first one alone." in text
     assert "MIG-1" in text
+
+
+def test_a_run_with_several_slots_is_listed_once_and_hidden_ones_without_their_name(people: People) -> None:
+    row = worker(slots=4)
+    job = factories.make_job(project=people.project, by=people.owner, title="wide training")
+    factories.make_attempt(job, row, slots=3)
+    runs = text_of(browser_of(people.member).get(f"/workers/{row.pk}")).split("Runs now")[1]
+    assert runs.split("Devices")[0].count("wide training 3 slots") == 1
+    stranger = text_of(browser_of(people.stranger).get(f"/workers/{row.pk}"))
+    assert "a job of another project 3 slots" in stranger
+    assert "wide training" not in stranger
+
+
+def test_the_slots_in_use_of_a_pool_are_a_part_of_its_slots(people: People) -> None:
+    factories.make_worker(slots=2)
+    draining = factories.make_worker(slots=4, state=Worker.State.DRAINING)
+    job = factories.make_job(project=people.project, by=people.owner)
+    factories.make_attempt(job, draining, slots=3)
+    assert "0 of 2 slots" in text_of(browser_of(people.member).get("/workers"))

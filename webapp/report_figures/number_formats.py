@@ -107,6 +107,7 @@ def _place(number: float) -> float:
 
 def short(number: float) -> str:
     """Return a number with two digits, and a whole one below a million with all of its digits."""
-    if number >= 1 and number < 1e6:
+    if 1 <= number < 1e6:
         return f"{number:,.0f}".replace(",", " ")
-    return f"{number:.1e}"
+    # Powers of ten are hard to read where a decimal fraction is short.
+    return f"{number:.2g}" if 1e-3 <= number < 1 else f"{number:.1e}"

@@ -162,11 +162,13 @@ def confirm_button(
     css: str = "btn-outline-danger",
     small: bool = False,
     tip: str = "",
+    harmless: bool = False,
     **fields: Any,
 ) -> SafeString:
     """Show a button that opens a confirmation dialog.
 
-    The block's content names the consequences; `tip` is the tooltip; `fields` are posted with the form.
+    The block's content names the consequences; `tip` is the tooltip; `fields` are posted with the form. The
+    dialog of a `harmless` one, which loses nothing, has no red button.
     """
     variables = {
         "url": url,
@@ -174,6 +176,7 @@ def confirm_button(
         "title": title or f"{label}?",
         "lost": _one_line(content),
         "tip": tip,
+        "harmless": harmless,
         "icon": icon,
         "css": f"{css} btn-sm" if small else css,
         "fields": fields,

@@ -12,7 +12,7 @@ from jobs.actions.storage import deletions
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.quantize.payload import QuantizePayload
 from jobs.models import Job, ModelVersion, User
-from jobs.queries.registry import versions
+from jobs.queries.registry.smaller_versions import smaller_version_refusal
 from jobs.spec.exports import QUANTIZATIONS
 from jobs.spec.problems import Problem
 
@@ -41,7 +41,7 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
         raise BadInput(message, [Problem(f"/{field}", message)])
     if version.state != ModelVersion.State.CANDIDATE:
         raise Conflict(f"{version} is {version.state}: only candidates can be made smaller.")
-    if (reason := _refusal(version)) is not None:
+    if reason := smaller_version_refusal(version):
         raise BadInput(reason, [Problem(f"/{field}", reason)])
     source, entry = version.source_job, QUANTIZATIONS[mode]
     data = data_of(version)
@@ -68,19 +68,3 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
         name = f"version:{version.model.name}/{version.number}"
         audit.record("version.make_smaller", name, by=by, project=project, job=job.pk, mode=mode)
     return job
-
-
-def _refusal(version: ModelVersion) -> str | None:
-    """Return why no smaller version can be made; None if one can."""
-    source = version.source_job
-    if source is None or source.revision is None or versions.is_foreign(version):
-        return f"{version} was not trained here, so there are no test rows on which both could be compared"
-    if source.facts.registered_as == "quantized":
-        return f"{version} is quantized or cast already; choose the version that it was made from"
-    spec = source.revision.spec
-    if (reason := spec.model.info.refused.get("/after/quantize")) is not None:
-        return f"{version} cannot be made smaller: {reason}"
-    policies = (spec.precision.policy, *(override.policy for override in spec.precision.overrides))
-    if "float8" in policies:
-        return f"{version} has layers that were trained in float8, which have their own scales"
-    return None

@@ -1,6 +1,6 @@
 """Reads pools, workers, slots and warm processes."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -52,6 +52,13 @@ class WorkerView:
         return sum(slot.job is not None or slot.state == "busy" for slot in self.slots)
 
     @property
+    def runs(self) -> list[tuple[Slot, int]]:
+        """Return one slot of each attempt that holds some, and how many it holds."""
+        counts = Counter(slot.attempt for slot in self.slots if slot.attempt is not None)
+        by_attempt = {slot.attempt: slot for slot in self.slots}
+        return [(by_attempt[attempt], count) for attempt, count in counts.items()]
+
+    @property
     def devices(self) -> list[DeviceView]:
         """Return the devices with those who use them."""
         return devices_of(self.worker, self.slots)
@@ -78,13 +85,16 @@ class Pool:
     @property
     def slots(self) -> int:
         """Count the usable slots: on live workers that are not draining and take work."""
-        usable = (view for view in self.workers if view.state == Worker.State.UP)
-        return sum(len(view.slots) for view in usable if not view.worker.refusal)
+        return sum(len(view.slots) for view in self._usable)
 
     @property
     def busy(self) -> int:
-        """Return the number of occupied slots."""
-        return sum(view.busy for view in self.workers)
+        """Count the occupied ones of the usable slots."""
+        return sum(view.busy for view in self._usable)
+
+    @property
+    def _usable(self) -> list[WorkerView]:
+        return [view for view in self.workers if view.state == Worker.State.UP and not view.worker.refusal]
 
 
 def warm_processes(worker: Worker) -> list[Warm]:

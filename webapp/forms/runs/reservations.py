@@ -30,7 +30,9 @@ class ReservationForm(ReadForm):
     )
     begins = _time("Begins (UTC)")
     ends = _time("Ends (UTC)")
-    user = forms.CharField(max_length=150, required=False, label="For the person")
+    user = forms.CharField(
+        max_length=150, required=False, label="For the person", help_text="Their user name."
+    )
     project = forms.CharField(
         max_length=63, required=False, label="Or for the project", help_text="Its slug."
     )

@@ -1,5 +1,6 @@
 """Builds the overview tab on a version's page: metrics, lineage and promotion requests."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -7,14 +8,16 @@ from django.urls import NoReverseMatch, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.models import Endpoint, ModelVersion, PromotionRequest, User
+from jobs.models import Endpoint, Job, ModelVersion, PromotionRequest, User
 from jobs.public_path import beside_public_path
 from jobs.queries.data import datasets
 from jobs.queries.experiments import base_versions
 from jobs.queries.registry import registry as queries
 from jobs.queries.registry import versions
+from jobs.queries.registry.smaller_versions import smaller_version_jobs, smaller_version_refusal
 from jobs.queries.runs import model_reports
 from jobs.queries.runs.model_reports import StoredReport
+from jobs.spec.exports import QUANTIZATIONS, ExportFormat
 from webapp.forms.registry.registry import PromotionForm
 from webapp.pages.registry import tryout
 from webapp.pages.shortcuts import (
@@ -45,6 +48,21 @@ class OverviewTab(Context):
     fine_tuned: QuerySet[ModelVersion]
 
 
+@dataclass(frozen=True)
+class SmallerVersions(Context):
+    """The formats to which a version can be quantized or cast.
+
+    Attributes:
+        smaller_formats: empty if the version was not validated.
+        smaller_refusal: why no smaller version can be made; empty if one can.
+        smaller_jobs: the unfinished jobs that make one.
+    """
+
+    smaller_formats: Collection[ExportFormat]
+    smaller_refusal: str
+    smaller_jobs: QuerySet[Job]
+
+
 def overview_contexts(
     request: Request, row: ModelVersion, endpoint: Endpoint, promotion_form: PromotionForm | None = None
 ) -> tuple[Context, ...]:
@@ -73,7 +91,16 @@ def overview_contexts(
         ),
         fine_tuned=base_versions.versions_trained_from(row, request.user)[:MAX_FINE_TUNED],
     )
-    return overview, tryout.positions_context(row)
+    return overview, _smaller_versions(row), tryout.positions_context(row)
+
+
+def _smaller_versions(row: ModelVersion) -> SmallerVersions:
+    is_candidate = row.state == ModelVersion.State.CANDIDATE
+    return SmallerVersions(
+        smaller_formats=QUANTIZATIONS.values() if is_candidate else (),
+        smaller_refusal=smaller_version_refusal(row) if is_candidate else "",
+        smaller_jobs=smaller_version_jobs(row),
+    )
 
 
 def address_of_link(link: versions.Link, row: ModelVersion, user: User) -> str:

@@ -1,4 +1,4 @@
-"""Shows a model version in tabs, sends it predictions, edits its card and requests its promotion."""
+"""Shows a model version in tabs, and handles its forms and buttons."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -9,6 +9,7 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import promotions, registration, registry
+from jobs.actions.registry.smaller_versions import make_smaller
 from jobs.errors import NotFound
 from jobs.models import ModelVersion
 from webapp.forms.registry.registry import CardForm, PromotionForm
@@ -106,6 +107,15 @@ def describe(request: Request, name: str, number: int) -> HttpResponse:
 
 
 @action
+def smaller(request: Request, name: str, number: int) -> HttpResponse:
+    """Queue the job that quantizes or casts a version, and show that job."""
+    row = access.get_version(request.user, name, number, Action.WRITE)
+    job = make_smaller(row, request.POST.get("mode", ""), "mode", by=request.user)
+    notify(request, f"Job {job.pk} makes the smaller model, which then becomes a new version of {name}.")
+    return redirect("job", job.pk)
+
+
+@action
 def predict(request: Request, name: str, number: int) -> HttpResponse:
     """Send the form's input to the prediction server and show its answer."""
     row = access.get_version(request.user, name, number)
@@ -124,5 +134,6 @@ urls = [
     path("models/<slug:name>/versions/<int:number>/promote", promote, name="version_promote"),
     path("models/<slug:name>/versions/<int:number>/card", write_card, name="version_card"),
     path("models/<slug:name>/versions/<int:number>/describe", describe, name="version_describe"),
+    path("models/<slug:name>/versions/<int:number>/smaller", smaller, name="version_smaller"),
     path("models/<slug:name>/versions/<int:number>/predict", predict, name="version_predict"),
 ]

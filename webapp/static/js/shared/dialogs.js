@@ -1,5 +1,5 @@
 // Dialogs open by a button with data-dialog, or at once when they hold a refused form. Forms with data-confirm ask
-// before something is lost, and name it.
+// before something is lost, and name it; those with data-harmless ask before something that loses nothing.
 import { confirmed } from "./confirmed.js";
 import { byId, closest } from "./elements.js";
 
@@ -8,13 +8,16 @@ const dialog = document.querySelector("dialog#confirm");
 /**
  * Ask in a dialog, and return whether the answer was yes.
  * @param {HTMLDialogElement} dialog
- * @param {{ title: string, lost?: string, verb?: string }} question
+ * @param {{ title: string, lost?: string, verb?: string, isHarmless?: boolean }} question
  * @returns {Promise<boolean>}
  */
-function ask(dialog, { title, lost = "", verb = "Continue" }) {
+function ask(dialog, { title, lost = "", verb = "Continue", isHarmless = false }) {
   byId("confirm-title", HTMLElement).textContent = title;
   byId("confirm-lost", HTMLElement).textContent = lost;
-  byId("confirm-yes", HTMLElement).textContent = verb;
+  const yes = byId("confirm-yes", HTMLElement);
+  yes.textContent = verb;
+  yes.classList.toggle("btn-danger", !isHarmless);
+  yes.classList.toggle("btn-primary", isHarmless);
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((resolve) => {
@@ -41,7 +44,7 @@ document.addEventListener(
     event.preventDefault();
     event.stopImmediatePropagation();
     const submitter = event.submitter;
-    if (!(await ask(dialog, { title, lost, verb }))) return;
+    if (!(await ask(dialog, { title, lost, verb, isHarmless: "harmless" in form.dataset }))) return;
     confirmed.add(form);
     if (!form.isConnected) {
       // the part of the page that held the form was replaced meanwhile
