@@ -45,6 +45,8 @@ RIGHT_WAY = {"metric": "val_accuracy", "direction": "max"}
 WEIGHTED = {"class_weights": "balanced"}
 UNMATCHED = "/precision/overrides/0/match"
 TWO_GPUS = {"mesh": {"shape": [2], "axis_names": ["x"], "batch_axis": None, "devices": "gpu"}}
+MATMUL = "/precision/matmul"
+TWO_CPUS = {"shape": [2], "axis_names": ["data"]}
 CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     (CODE, of_gpus("no", "no"), {"/model/entry"}),
     (CODE, of_gpus("", "no"), set()),
@@ -58,6 +60,13 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     ({"after": {"retrain": {"epochs_factor": 1.2}}}, ROOM, {"/after/retrain/epochs_factor"}),
     ({"precision": {"policy": "mixed_float16"}}, ROOM, {"/precision/policy"}),
     ({"precision": {"policy": "float8"}}, ROOM, {"/precision/policy"}),
+    (
+        {"precision": {"policy": "float64", "matmul": "high"}},
+        ROOM,
+        {"/precision/policy", "/precision/matmul"},
+    ),
+    ({"precision": {"matmul": "highest"}}, ROOM, set()),
+    ({"precision": {"matmul": "highest"}, "mesh": TWO_CPUS}, ROOM, {MATMUL}),
     ({"precision": {"policy": "float64"}}, ROOM, {"/precision/policy"}),
     (
         {
