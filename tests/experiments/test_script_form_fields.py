@@ -25,7 +25,7 @@ OTHER_VALUES: dict[str, Any] = {
     "minutes": 5.0,
 }  # fmt: skip
 BESIDE_THE_SPEC = {"name", "seen", "tags", "notes"}
-"""Tests with a browser show their effects; see `tests/architecture/form_fields.py`."""
+"""Tests with a browser show their effects; see `tests/web/form_effects.py`."""
 
 ROW: dict[str, Any] = {"name": "rate", "use": "set", "text": "3"}
 LISTED: dict[str, Any] = {"name": "rate", "use": "values", "values": "1, 2"}
