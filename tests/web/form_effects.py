@@ -26,9 +26,9 @@ class Page(NamedTuple):
 
     Attributes:
         path: of the page, with the names of `Rows` in braces.
-        entries: what is sent; a function of the rows where it depends on them.
+        entries: the values that are sent; a function of the rows where it depends on them.
         changes: other entries by the field that they change. None leaves an entry out.
-        look: returns what is stored.
+        look: returns the stored rows.
         who: sends it.
         method: of a request with JSON; empty for a form.
     """
@@ -42,25 +42,23 @@ class Page(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The keys of what the forms change."""
+    """The keys of the rows that forms change."""
 
     people: People
     job: int
     search: int
     experiment: int
-    code: str
 
 
 def make_rows(people: People) -> Rows:
-    """Make two workers, a model with two versions, a queued job, a running search, an experiment and code."""
+    """Make two workers, a model with two versions, a queued job, a running search and an experiment."""
     for pool in ("default", "large"):
         factories.make_worker(f"box-{pool}", slots=4, pool=pool)
     yard, owner = people.project, people.owner
     factories.make_model("pets", project=yard, by=owner, versions=2)
     experiment = factories.make_experiment("try", project=yard, by=owner)
     job = factories.make_job(by=owner, experiment=experiment, kind="train")
-    code = factories.make_code("net", project=yard, by=owner, path="train.py", source="print(1)\n")
-    return Rows(people, job.pk, searching(people, [DROPOUT]).pk, experiment.pk, code.digest)
+    return Rows(people, job.pk, searching(people, [DROPOUT]).pk, experiment.pk)
 
 
 def rows_of(model: Any, *fields: str) -> Callable[[], Any]:

@@ -1,4 +1,4 @@
-"""Every field of every form changes what is stored, or has a test of its own."""
+"""Every field of every form changes a stored row, or has a test of its own."""
 
 import ast
 import dataclasses
@@ -40,7 +40,7 @@ BODIES = (
 )  # fmt: skip
 """Bodies and queries of requests about devices, limits and precision."""
 COMPARED = {"seen", "revision"}
-"""Fields that name what a person has seen; the form is refused if others have changed it since."""
+"""Fields that name the state that a person has seen; the form is refused if others have changed it since."""
 TRIED = PAGES | REQUESTS
 
 
@@ -90,7 +90,7 @@ def test_a_named_test_exists(named: str) -> None:
 
 
 def outcome(page: Page, rows: Rows, changes: Entries) -> Any:
-    """Send a form, and return the answer's status and what is stored; then undo it."""
+    """Send a form, and return the answer's status and the stored rows; then undo it."""
     entries = page.entries if isinstance(page.entries, dict) else page.entries(rows)
     sent = {name: value for name, value in {**entries, **changes}.items() if value is not None}
     with transaction.atomic():
@@ -107,9 +107,9 @@ def test_each_field_of_a_form_changes_what_is_stored(form: str, people: People) 
     page, rows = TRIED[form], make_rows(people)
     before = outcome(page, rows, {})
     assert before[0] < 400, "the form is accepted"
-    assert outcome(page, rows, {}) == before, "what is stored depends on the entries alone"
+    assert outcome(page, rows, {}) == before, "the rows depend on the entries alone"
     after = {name: outcome(page, rows, changes) for name, changes in page.changes.items()}
     refused = {name for name, (status, _) in after.items() if status >= 400}
-    assert refused <= COMPARED, "a field has its effect in what is stored"
+    assert refused <= COMPARED, "a field has its effect in a row"
     without = [name for name, found in after.items() if found == before]
     assert not without, f"{', '.join(without)} of {form} without effect"

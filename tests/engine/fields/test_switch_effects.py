@@ -1,4 +1,4 @@
-"""What a spec may lack changes something: sections, steps, and the arguments of own code and scripts."""
+"""Sections and steps that a spec may lack, and the arguments of own code and scripts, change something."""
 
 from collections.abc import Iterator
 from types import UnionType
@@ -46,7 +46,7 @@ ARGUMENTS: dict[str, Effect] = {
 }
 """By the kind of the model: `args` with names that only the code knows."""
 OF_KINDS = {
-    "/data": "only scripts need none; the tests of their data show what they get",
+    "/data": "only scripts need none; the tests of their data show the files that they get",
     "/search/options": "only a place for the options, which have effects of their own",
 }
 
