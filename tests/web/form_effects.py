@@ -202,7 +202,7 @@ PAGES: dict[str, Page] = {
     "SandboxForm": Page(
         "/settings",
         {"sandbox_minimum": "bubblewrap", "seen": "landlock"},
-        {"sandbox_minimum": {"sandbox_minimum": "namespaces"}, "seen": {"seen": "bubblewrap"}},
+        {"sandbox_minimum": {"sandbox_minimum": "process"}, "seen": {"seen": "bubblewrap"}},
         rows_of(models.InstallationSettings, "sandbox_minimum"),
     ),
     "CredentialForm": _credential("bearer", {"name": "web", "host": "a.org", "token": "1"}, name="net"),
