@@ -58,7 +58,7 @@ REQUESTS: dict[str, Page] = {
     ),
     "JobChange": Page(
         "/api/v1/jobs/{job}",
-        {"priority": 60},
+        {},
         _body(priority=70, pool="large", labels={"gpu": "h200"}, max_minutes=5),
         rows_of(models.Job, "priority", "pool", "labels", "max_minutes"),
         "owner",
