@@ -59,6 +59,13 @@ def test_a_reservation_is_made_listed_ended_and_deleted(admin: Caller) -> None:
     assert len(admin.get("/reservations", ended="true").json()["items"]) == 1
 
 
+def test_reservations_are_listed_by_pool(admin: Caller) -> None:
+    for pool in ("default", "large"):
+        PretendWorker(slots=2, name=pool, pool=pool)
+        assert admin.post("/reservations", body(pool=pool)).status_code == 201
+    assert [row["pool"] for row in admin.get("/reservations", pool="large").json()["items"]] == ["large"]
+
+
 @pytest.mark.parametrize(
     ("fields", "pointer"),
     [

@@ -145,6 +145,15 @@ def test_its_page_and_the_cards_show_what_was_measured(api: Client, worker: Pret
     assert list(measured) == ["mixed_bfloat16"]
 
 
+def test_rest_describes_the_devices_of_a_pool(api: Client, worker: PretendWorker) -> None:
+    def devices(pool: str) -> list[Any]:
+        items = api.get("/api/v1/precision", {"pool": pool}).json()["items"]
+        return [item["devices"] for item in items]
+
+    assert all(devices("default"))
+    assert not any(devices("large"))
+
+
 def test_rest_lists_the_policies_with_formats_memory_and_verdicts(api: Client) -> None:
     items = {item["policy"]: item for item in api.get("/api/v1/precision").json()["items"]}
     half = items["float16"]

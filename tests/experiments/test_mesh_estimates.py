@@ -193,6 +193,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"mesh": {**MESH, "layout": [{"match": "nothing", "axes": ["model"]}]}}, "/spec/mesh/layout/0/match"),
     ({"device_gib": -1}, "/device_gib"),
     ({"device_gib": "much"}, "/device_gib"),
+    ({"device_gib": 16, "compile": False}, "/device_gib"),
 ]
 
 
@@ -200,7 +201,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_a_wrong_request_names_its_field_and_makes_no_job(
     world: World, meshed: dict[str, Any], change: dict[str, Any], pointer: str
 ) -> None:
-    more = {name: change[name] for name in ("device_gib",) if name in change}
+    more = {name: change[name] for name in ("device_gib", "compile") if name in change}
     spec = change.get("spec", {**meshed, **{k: v for k, v in change.items() if k not in more}})
     assert any(name.startswith(pointer) for name in pointers(ask(world.client(world.owner), spec, **more)))
     assert jobs() == []

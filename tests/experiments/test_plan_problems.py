@@ -55,6 +55,14 @@ def test_each_error_is_reported_at_its_field(
     assert list(wrong(world, {**spec, section: value})) == [pointer]
 
 
+def test_a_time_limit_of_trainings_is_refused_if_a_search_has_only_trials(
+    world: World, spec: dict[str, Any]
+) -> None:
+    limited = {**spec, "search": {"space": [SHUFFLE]}, "resources": {"max_minutes": 5}}
+    assert "set search.max_minutes" in wrong(world, limited)["/spec/resources/max_minutes"]
+    assert not wrong(world, {**limited, "after": {"retrain": {}}})
+
+
 def test_a_model_that_is_trained_in_float8_is_not_made_smaller_afterwards(
     world: World, spec: dict[str, Any]
 ) -> None:

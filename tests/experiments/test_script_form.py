@@ -63,6 +63,13 @@ def test_a_script_that_is_run_again_gets_another_name(browser: Client, code: Cod
     assert (proposed, entries(browser.get(address(code)))["name"]) == ("train", "train 2")
 
 
+def test_tags_and_notes_are_kept_beside_the_spec(browser: Client, code: CodeVersion) -> None:
+    entered = {"tags": "slow, ours", "notes": "with the new loss", "do": "save"}
+    browser.post(address(code), {**entries(browser.get(address(code))), **entered})
+    experiment = Experiment.objects.get()
+    assert (experiment.tags, experiment.notes) == (["ours", "slow"], "with the new loss")
+
+
 def row_of(fields: dict[str, Any], argument: str) -> str:
     """Return the prefix for an argument's fields."""
     name = next(name for name, value in fields.items() if name.endswith("-name") and value == argument)

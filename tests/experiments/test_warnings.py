@@ -46,6 +46,13 @@ RIGHT_WAY = {"metric": "val_accuracy", "direction": "max"}
 WEIGHTED = {"class_weights": "balanced"}
 UNMATCHED = "/precision/overrides/0/match"
 TWO_GPUS = {"mesh": {"shape": [2], "axis_names": ["x"], "batch_axis": None, "devices": "gpu"}}
+MATMUL = "/precision/matmul"
+TWO_CPUS = {"shape": [2], "axis_names": ["data"]}
+BEST = "/fit/early_stopping/restore_best"
+PATIENCE = "/fit/early_stopping/patience"
+PATIENT = {"fit": {"early_stopping": {"patience": 7}}}
+KEEPS_LAST = {"fit": {"early_stopping": {"restore_best": False}}}
+RETRAINED = {"after": {"retrain": {"epochs_factor": 2}}}
 CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     (CODE, of_gpus("no", "no"), {"/model/entry"}),
     (CODE, of_gpus("", "no"), set()),
@@ -59,6 +66,12 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     ({"after": {"retrain": {"epochs_factor": 1.2}}}, ROOM, {"/after/retrain/epochs_factor"}),
     ({"precision": {"policy": "mixed_float16"}}, ROOM, {"/precision/policy"}),
     ({"precision": {"policy": "float8"}}, ROOM, {"/precision/policy"}),
+    (
+        {"precision": {"policy": "float64", "matmul": "high"}},
+        ROOM,
+        {"/precision/policy", MATMUL},
+    ),
+    ({"precision": {"matmul": "highest"}, "mesh": TWO_CPUS}, ROOM, {MATMUL}),
     ({"precision": {"policy": "float64"}}, ROOM, {"/precision/policy"}),
     (
         {
@@ -77,7 +90,11 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
         {"/search/options/max_epochs"},
     ),
     ({**search(algorithm="hyperband"), "fit": {"epochs": 3}}, ROOM, set()),
-    (stopping(epochs=5), ROOM, {"/fit/early_stopping/patience"}),
+    ({**KEEPS_LAST, **RETRAINED}, ROOM, {BEST}),
+    ({**search(), **KEEPS_LAST}, ROOM, {BEST}),
+    ({**PATIENT, **RETRAINED}, ROOM, {PATIENCE}),
+    ({**search(), "resources": {"max_minutes": 5}, **RETRAINED}, ROOM, {"/resources/max_minutes"}),
+    (stopping(epochs=5), ROOM, {PATIENCE}),
     (stopping(schedule={"kind": "reduce_on_plateau", "patience": 5}), ROOM, {"/fit/schedule/patience"}),
     ({**search(EPOCHS), **stopping(schedule={"kind": "cosine"})}, ROOM, {"/fit/schedule"}),
     ({"fit": {"batch_size": 4096}}, ROOM, {"/fit/batch_size"}),
@@ -110,6 +127,25 @@ def test_a_warning_has_its_consequence_and_the_next_step(
     messages = {w.pointer: w.message for w in make_plan(spec, PROFILE, now, ["train"]).warnings}
     assert pointers <= messages.keys()
     assert [message for message in messages.values() if not has_next_step(message)] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "pointer"),
+    [
+        ({"precision": {"matmul": "highest"}}, MATMUL),
+        (KEEPS_LAST, BEST),
+        ({**search(), **KEEPS_LAST, "after": {"register": {"model": "m"}}}, BEST),
+        (
+            {**search(), "fit": {"early_stopping": {"patience": 7}}, **RETRAINED},
+            "/fit/early_stopping/patience",
+        ),
+    ],
+)
+def test_a_setting_that_some_training_follows_is_not_warned_of(
+    settings: dict[str, Any], pointer: str
+) -> None:
+    spec = ExperimentSpec.model_validate({**BASE, **settings})
+    assert pointer not in {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["train"]).warnings}
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,38 @@ def test_the_stranger_makes_nothing_in_the_yard(yard: Yard, path: str, body: dic
     assert rows() == before
 
 
+HOUR_FROM_NOW = (timezone.now() + timedelta(hours=1)).isoformat()
+RESERVATION = {"pool": "default", "user": "stranger", "begins": None, "ends": HOUR_FROM_NOW}
+GPUS: list[tuple[str, str, dict[str, Any]]] = [
+    ("post", "experiments/mesh-estimates", {"project": "yard", "spec": factories.SPEC}),
+    ("get", "experiments/mesh-estimates/<int:job_id>", {}),
+    ("get", "precision", {"project": "yard"}),
+    ("get", "jobs/<int:job_id>/shardings", {}),
+    ("patch", "jobs/<int:job_id>", {"max_minutes": 1}),
+    ("patch", "users/<username>", {"max_slots": 1}),
+    ("patch", "projects/<slug>/quotas", {"slots": 1}),
+    ("patch", "queue/pools/<pool>", {"preemption": True}),
+    ("post", "reservations", RESERVATION),
+    ("post", "reservations/<reservation_id>/end", {}),
+    ("delete", "reservations/<reservation_id>", {}),
+    ("post", "models/<name>/versions/<number>/quantize", {"mode": "int8"}),
+    ("post", "models/<name>/versions/<number>/cast", {"dtype": "bfloat16"}),
+]
+"""Calls about shared devices and about precision, with bodies that are accepted of others."""
+
+
+@pytest.mark.parametrize(("method", "route", "body"), GPUS)
+def test_the_stranger_has_no_part_in_the_devices_of_the_yard(
+    yard: Yard, method: str, route: str, body: dict[str, Any]
+) -> None:
+    path, before = address(f"api/v1/{route}", yard), rows()
+    sent = {} if method == "get" else {"content_type": "application/json"}
+    response = getattr(browser_of(yard.people.stranger), method)(path, body, **sent)
+    assert response.status_code in (403, 404), f"{response.status_code}: {body_of(response)}"
+    assert MARK not in body_of(response)
+    assert rows() == before
+
+
 def test_the_owner_finds_the_marked_objects(yard: Yard) -> None:
     """Without this, the tests above could pass on empty pages."""
     owner = browser_of(yard.people.owner)

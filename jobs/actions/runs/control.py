@@ -259,6 +259,8 @@ def change(
     if labels is not None:
         fields["labels"] = dict(labels)
     limit: dict[str, Any] = {} if max_minutes is None else {"max_minutes": max_minutes}
+    if not fields and not limit:
+        return job
     if limit and job.facts.has_trials:
         raise Conflict(f"job {job.pk} is a search; change its search.max_minutes instead")
     with transaction.atomic():

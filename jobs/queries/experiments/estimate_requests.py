@@ -27,12 +27,17 @@ def read_request(
         body: the spec as parsed JSON. Of a search, the largest model is estimated, as far as it is known.
         by: the acting user.
         compiles: whether the training step is compiled.
-        device_bytes: the memory of one device, to find the largest batch; None for that of the smallest
-            device that the mesh may have, if live workers report it.
+        device_bytes: the memory of one device, to find the largest batch by the compiled step; None for that
+            of the smallest device that the mesh may have, if live workers report it.
 
     Raises:
         BadInput: the spec has problems that concern the estimate, or its model has no training step.
     """
+    if device_bytes is not None and not compiles:
+        message = (
+            "finds the largest batch, for which the step is compiled: leave it out, or set compile to true"
+        )
+        raise BadInput(message, [Problem("/device_gib", message)])
     checked = plan.validate_spec(project, body, by=by, with_plan=False)
     found = [problem for problem in checked.problems if problem.pointer.startswith(SECTIONS)]
     if checked.spec is None or found:

@@ -8,6 +8,7 @@ from jobs.spec.data.split_roles import named_part_rows, resolved
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped, warning
 from jobs.spec.sections import measures
+from jobs.spec.sections.fit import EarlyStopping
 from jobs.spec.sections.monitors import TRAINING_LOSS
 from jobs.spec.sections.schedules import Constant, ReduceOnPlateau
 
@@ -116,6 +117,26 @@ def _early_stopping_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
             "/fit/early_stopping/patience",
             f"early stopping has no effect: its patience of {early.patience} is not below {epochs} epochs",
             f"Set the patience below {epochs}, or train for more epochs",
+        )
+    if early is not None:
+        yield from _overruled_warnings(spec, early)
+
+
+def _overruled_warnings(spec: ExperimentSpec, early: EarlyStopping) -> Iterator[Problem]:
+    """Yield settings of early stopping that no training of a spec follows."""
+    retrain, has_trials = spec.after.retrain, spec.search is not None
+    if not early.restore_best and (retrain is not None or (has_trials and not spec.after.has_steps())):
+        yield warning(
+            "/fit/early_stopping/restore_best",
+            "this has no effect: trials and retrainings always keep the weights of their best epoch",
+            "Leave it on, or train without a search and a retraining to keep those of the last epoch",
+        )
+    default = EarlyStopping().patience
+    if retrain is not None and not has_trials and early.patience not in (default, retrain.patience):
+        yield warning(
+            "/fit/early_stopping/patience",
+            f"this has no effect: a retraining waits for {retrain.patience} epochs to find the best one",
+            "Set after.retrain.patience",
         )
 
 

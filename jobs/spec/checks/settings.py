@@ -28,6 +28,7 @@ def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     yield from _check_directions(spec)
     yield from _check_overrides(spec.precision)
     yield from _check_smaller_model(spec)
+    yield from _check_time_limit(spec)
     if spec.mesh is not None:
         yield from pattern_problems(spec.mesh)
         yield from _check_gpu_memory(spec.mesh)
@@ -111,6 +112,16 @@ def _check_smaller_model(spec: ExperimentSpec) -> Iterator[Problem]:
             "/after/quantize",
             "layers that are trained in float8 have their own scales and cannot be quantized or cast; leave "
             "the step out, or train in mixed_bfloat16",
+        )
+
+
+def _check_time_limit(spec: ExperimentSpec) -> Iterator[Problem]:
+    """Yield the time limit of trainings, if all trainings are those of a search's trials."""
+    if spec.resources.max_minutes is not None and spec.search is not None and not spec.after.has_steps():
+        yield Problem(
+            "/resources/max_minutes",
+            "ends no trial, and no step follows this search, so it has no effect; set search.max_minutes to "
+            "end the search",
         )
 
 

@@ -135,6 +135,7 @@ def _device_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
             "computes in float32",
             "Use it to check whether rounding matters, and choose float32 for the model that is served",
         )
+    yield from _product_warnings(spec)
     if mesh is None:
         return
     if mesh.simulate is not None:
@@ -156,3 +157,21 @@ def _device_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
             f"there is no batch axis and no layout rule, so all {mesh.size()} devices compute the same",
             "Set the batch axis to divide the batch, or add a layout rule to divide the weights",
         )
+
+
+def _product_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
+    """Yield a warning if the precision of products is set, but none of them can be less precise."""
+    precision, mesh = spec.precision, spec.mesh
+    if precision.matmul == "default":
+        return
+    if mesh is not None and mesh.kind == "cpu":
+        reason = "CPUs always compute products of float32 in full precision"
+    elif precision.policy == "float64" and not precision.overrides:
+        reason = "products of float64 always have full precision"
+    else:
+        return
+    yield warning(
+        "/precision/matmul",
+        f"{precision.matmul} changes nothing: {reason}",
+        "Leave it at default",
+    )

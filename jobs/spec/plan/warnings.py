@@ -191,7 +191,8 @@ def time_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iter
 
 def limit_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
     """Yield a warning if the time limit of trainings is set for a search, which it does not end."""
-    if spec.resources.max_minutes is not None and spec.search is not None:
+    # Without a step, the limit is refused.
+    if spec.resources.max_minutes is not None and spec.search is not None and spec.after.has_steps():
         yield warning(
             "/resources/max_minutes",
             "this ends each retraining after the search, but neither the search nor its trials",

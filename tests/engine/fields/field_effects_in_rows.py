@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
 from typing import Any
+from unittest.mock import patch
 
 from django.db import transaction
 from django.utils import timezone
@@ -14,6 +15,8 @@ from django.utils import timezone
 from jobs.actions.registry import registration
 from jobs.actions.runs import attempt_end, pipeline, schedule, time_limits
 from jobs.actions.search import suggest
+from jobs.kinds.ensemble.actions import EnsembleActions
+from jobs.kinds.quantize.actions import QuantizeActions
 from jobs.kinds.train.actions import TrainActions
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, Dataset, DatasetVersion, Job
@@ -138,6 +141,20 @@ def retrained(spec: ExperimentSpec, yard: Yard) -> Any:
     job = _submit(yard, spec)
     make_trials(job)
     return len(TrainActions().children(job, spec))
+
+
+@in_new_rows
+def steps(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return a job's kind, and the kinds of the steps that follow it."""
+    job = _submit(yard, spec)
+    make_trials(job)
+    with patch.object(outcomes, "best_single", return_value=job):
+        followers = [
+            step
+            for kind in (TrainActions(), EnsembleActions(), QuantizeActions())
+            for step in kind.children(job, spec)
+        ]
+    return job.kind, [step.kind for step in followers]
 
 
 @in_new_rows

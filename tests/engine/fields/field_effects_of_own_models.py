@@ -3,7 +3,9 @@
 import json
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 import keras
 import numpy as np
@@ -12,6 +14,7 @@ from jobs.messages.script_command import command_of
 from jobs.models import Alias
 from jobs.queries.experiments import base_versions
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.code_model import CodeModel
 from jobs.spec.sections.script_model import ScriptModel
 from jobs.spec.space.values import apply_values
 from tests.engine.fields.field_effects import Files
@@ -21,6 +24,7 @@ from tests.factories import make_model
 from tests.jobs.yard import Yard
 from workers.engine.exports.source import ExportSource
 from workers.engine.exports.writing import write_model
+from workers.engine.models.own_code import entries
 from workers.engine.training.prepare import prepare
 
 DIGEST = "c" * 64
@@ -82,6 +86,23 @@ def command(spec: ExperimentSpec, _: Files) -> Any:
 def code(spec: ExperimentSpec, _: Files) -> Any:
     """Return the code version that a runner gets."""
     return spec.model.code_digest
+
+
+def constructor(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the arguments that the constructor of a class of own code gets."""
+    assert isinstance(spec.model, CodeModel)
+    received: dict[str, Any] = {}
+
+    class Named:
+        def __init__(self, **arguments: Any) -> None:
+            received.update(arguments)
+
+        def build(self, hp: Any) -> None:
+            del hp
+
+    with patch.multiple(entries, file_of=MagicMock(), imported=lambda *_: SimpleNamespace(Named=Named)):
+        entries.entry_of(spec.model)
+    return received
 
 
 def values(spec: ExperimentSpec, _: Files) -> Any:

@@ -399,12 +399,16 @@ def test_every_field_changes_something(pointer: str, kind: str, files: probes.Fi
     ("pointer", "kind"),
     {effect.probe: field for field in reversed(WALKED) if (effect := effect_of(*field))}.values(),
 )
-def test_a_probe_returns_the_same_for_equal_specs(pointer: str, kind: str, files: probes.Files) -> None:
+def test_a_probe_returns_the_same_for_equal_specs(
+    pointer: str, kind: str, files: probes.Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     effect = effect_of(pointer, kind)
     assert effect
     probe, value, _ = effect
-    first, second = (probe(spec_with(pointer, kind, effect, value), files) for _ in range(2))
-    assert first == second
+    first = probe(spec_with(pointer, kind, effect, value), files)
+    # Its result for the default may be of an earlier test, during which the process was in another state.
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "another one")
+    assert probe(spec_with(pointer, kind, effect, value), files) == first
 
 
 @pytest.mark.parametrize(("pointer", "kind"), ONE_VALUE)

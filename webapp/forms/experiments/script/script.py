@@ -27,6 +27,7 @@ PLACES = {
     "/spec/search/objective/direction": "direction",
     "/spec/search/algorithm": "algorithm",
     "/spec/search/max_trials": "max_trials",
+    "/spec/search/max_minutes": "minutes",
     "/spec/search/executions_per_trial": "executions",
     "/spec/search/parallel_trials": "parallel",
     "/spec/search/pruner": "pruner",
@@ -161,7 +162,8 @@ class ScriptForm(ReadForm):
         required=False,
         min_value=0,
         max_value=MOST_MINUTES,
-        help_text="A single run that takes longer is stopped. Waiting does not count.",
+        help_text="A single run that takes longer is stopped; waiting does not count. A search ends after so "
+        "many minutes from its start, with the trials that it has.",
     )
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)

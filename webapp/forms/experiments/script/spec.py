@@ -41,7 +41,7 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
             "labels": values["labels"] or None,
             "slots": values["slots"],
             "gpu": _gpu_spec(values),
-            "max_minutes": values["minutes"],
+            "max_minutes": _minutes_of_runs(base, values, is_search=bool(space)),
         },
     }
     if (data := _data_spec(spec_part(base, "data"), values["dataset"])) is not None:
@@ -51,6 +51,13 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
     if space:
         spec["search"] = _search_spec(spec_part(base, "search"), values, space)
     return spec
+
+
+def _minutes_of_runs(base: Json, values: Mapping[str, Any], *, is_search: bool) -> Any:
+    """Return the time limit of a run. A search has its own; one for the steps after it stays as it was."""
+    if not is_search:
+        return values["minutes"]
+    return spec_part(base, "resources").get("max_minutes") if spec_part(base, "search") else None
 
 
 def _gpu_spec(values: Mapping[str, Any]) -> Json | None:
@@ -96,6 +103,7 @@ def _search_spec(base: Json, values: Mapping[str, Any], space: list[Json]) -> Js
         "algorithm": values["algorithm"] or "random",
         "objective": objective,
         "max_trials": values["max_trials"] or 12,
+        "max_minutes": values["minutes"],
         "executions_per_trial": values["executions"] or 1,
         # A row that was not changed keeps its conditions.
         "space": [_merge_row(earlier_rows.get(row["name"]), row) for row in space],
@@ -148,7 +156,7 @@ def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     yield "gpus", fields.get("count")
     yield "devices", devices_of(spec_part(spec, "mesh"))
     yield "axes", axes_text(spec_part(spec, "mesh"))
-    yield "minutes", spec_part(spec, "resources").get("max_minutes")
+    yield "minutes", (search or spec_part(spec, "resources")).get("max_minutes")
 
 
 def is_script(spec: Any) -> bool:
