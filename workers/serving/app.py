@@ -40,7 +40,7 @@ class ServingApp:
     """Serves models by all protocols, and the server's metrics.
 
     Args:
-        context: what the answers share.
+        context: the parts that all answers share.
         metrics: this server's.
         request_log: gets the requests; None for none.
     """

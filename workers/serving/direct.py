@@ -68,7 +68,7 @@ class DirectPredictions:
     """Starts the answers to requests for predictions.
 
     Args:
-        context: what the answers share.
+        context: the parts that all answers share.
     """
 
     def __init__(self, context: RequestContext) -> None:

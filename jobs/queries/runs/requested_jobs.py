@@ -14,7 +14,7 @@ NOT_REQUESTED = "none"
 
 
 class JobRequest(Protocol):
-    """What a job computes, and where. Equal requests have equal keys in their payloads."""
+    """The input, the title and the project of a job. Equal requests have equal keys in their payloads."""
 
     @property
     def project(self) -> Project:

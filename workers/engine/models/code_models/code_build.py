@@ -181,7 +181,7 @@ def build_code(
 
 
 def _call_build(hypermodel: Any, hyperparameters: Any, policy: str | None) -> Any:
-    """Return what the code's `build` returns if that is a model of Keras."""
+    """Return the model that the code builds, as its `build` returns it."""
     with calling(CodeBuildFailure, "building the model"), with_policy(policy):
         model = hypermodel.build(hyperparameters)
     if model is None:
