@@ -57,8 +57,9 @@ def test_the_application_the_direct_path_and_the_body_workers_name_no_protocol(m
 
 def test_the_application_the_direct_path_and_the_body_workers_read_the_table() -> None:
     table = f"{PROTOCOL_MODULES}table"
-    readers = ("workers.serving.app", "workers.serving.direct", "workers.serving.bodies.worker")
-    assert all(table in imports(name) for name in readers)
+    context = "workers.serving.request_context"
+    assert all(table in imports(name) for name in (context, "workers.serving.bodies.worker"))
+    assert all(context in imports(name) for name in ("workers.serving.app", "workers.serving.direct"))
 
 
 def test_the_check_finds_names_of_protocols() -> None:

@@ -8,7 +8,7 @@ from jobs.actions.audit import audit
 from jobs.actions.people import quotas
 from jobs.actions.runs import submit
 from jobs.models import User
-from jobs.queries.runs.requested_jobs import JobRequest, has_answer
+from jobs.queries.requested_jobs import JobRequest, has_answer
 
 
 def queue_once(

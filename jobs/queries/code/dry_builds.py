@@ -12,7 +12,7 @@ from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
-from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
+from jobs.queries.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.checks.dry_build import BuiltModel, DataShape, unused_problems
 from jobs.spec.checks.near_names import near_names
 from jobs.spec.data.encoding import encoded, roles_differ

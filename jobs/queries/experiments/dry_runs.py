@@ -10,7 +10,7 @@ from jobs.messages.reports.precision_comparison import PrecisionComparison, Prec
 from jobs.models import DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.data.causes import cause_of
-from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
+from jobs.queries.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import AfterSpec
 from jobs.spec.sections.precision import Policy

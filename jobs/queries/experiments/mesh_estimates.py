@@ -12,8 +12,8 @@ from jobs.models.job import JobQuerySet
 from jobs.queries.code import dry_builds
 from jobs.queries.data.causes import cause_of
 from jobs.queries.experiments import model_states
+from jobs.queries.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.queries.runs import progress
-from jobs.queries.runs.requested_jobs import NOT_REQUESTED, answering_job, key_of
 from jobs.spec.checks.dry_build import BuiltModel, Output
 from jobs.spec.data.encoding import encoded
 from jobs.spec.data.profile import Profile

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobs.models import DatasetVersion
-from jobs.queries.runs.requested_jobs import key_of
+from jobs.queries.requested_jobs import key_of
 from jobs.spec.checks.dry_build import DataShape
 from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
