@@ -55,11 +55,13 @@ class SmallerVersions(Context):
     Attributes:
         smaller_formats: empty if the version was not validated.
         smaller_refusal: why no smaller version can be made; empty if one can.
+        smaller_needs_trainer: whether the job would execute code, which the reader may not have executed.
         smaller_jobs: the unfinished jobs that make one.
     """
 
     smaller_formats: Collection[ExportFormat]
     smaller_refusal: str
+    smaller_needs_trainer: bool
     smaller_jobs: QuerySet[Job]
 
 
@@ -91,14 +93,17 @@ def overview_contexts(
         ),
         fine_tuned=base_versions.versions_trained_from(row, request.user)[:MAX_FINE_TUNED],
     )
-    return overview, _smaller_versions(row), tryout.positions_context(row)
+    return overview, _smaller_versions(request.user, row), tryout.positions_context(row)
 
 
-def _smaller_versions(row: ModelVersion) -> SmallerVersions:
+def _smaller_versions(user: User, row: ModelVersion) -> SmallerVersions:
     is_candidate = row.state == ModelVersion.State.CANDIDATE
     return SmallerVersions(
         smaller_formats=QUANTIZATIONS.values() if is_candidate else (),
         smaller_refusal=smaller_version_refusal(row) if is_candidate else "",
+        # The action asks for this right also where the file has built-in layers only.
+        smaller_needs_trainer=row.code_id is not None
+        and not access.can(user, row.model.project, Action.RUN_CODE),
         smaller_jobs=smaller_version_jobs(row),
     )
 
