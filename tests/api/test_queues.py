@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.models import AuditEvent
 from tests import factories
 from tests.markup import text_of
 from tests.people import People, browser_of
@@ -55,13 +54,6 @@ def test_a_job_is_returned_with_its_labels_and_a_change_of_them_is_checked(peopl
     factories.make_worker()
     assert [warning["pointer"] for warning in change({"gpu": "b"}).json()["warnings"]] == ["/labels"]
     assert change({}).json()["labels"] == {}
-
-
-def test_a_change_of_nothing_is_no_conflict(people: People) -> None:
-    job = factories.make_job(by=people.owner, project=people.project)
-    answer = browser_of(people.owner).patch(f"/api/v1/jobs/{job.pk}", {}, content_type="application/json")
-    assert (answer.status_code, answer.json()["priority"]) == (200, job.priority)
-    assert not AuditEvent.objects.filter(action="job.change").exists()
 
 
 def test_the_pages_of_a_worker_and_of_the_queue_show_labels_and_limits(people: People) -> None:

@@ -145,7 +145,9 @@ def test_its_page_and_the_cards_show_what_was_measured(api: Client, worker: Pret
     assert list(measured) == ["mixed_bfloat16"]
 
 
-def test_rest_describes_the_devices_of_a_pool(api: Client, worker: PretendWorker) -> None:
+def test_rest_describes_the_devices_of_a_pool(api: Client) -> None:
+    PretendWorker(gpus=1)
+
     def devices(pool: str) -> list[Any]:
         items = api.get("/api/v1/precision", {"pool": pool}).json()["items"]
         return [item["devices"] for item in items]

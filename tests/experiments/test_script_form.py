@@ -67,7 +67,7 @@ def test_tags_and_notes_are_kept_beside_the_spec(browser: Client, code: CodeVers
     entered = {"tags": "slow, ours", "notes": "with the new loss", "do": "save"}
     browser.post(address(code), {**entries(browser.get(address(code))), **entered})
     experiment = Experiment.objects.get()
-    assert (experiment.tags, experiment.notes) == (["ours", "slow"], "with the new loss")
+    assert (experiment.tags, experiment.notes) == (["slow", "ours"], "with the new loss")
 
 
 def row_of(fields: dict[str, Any], argument: str) -> str:

@@ -90,7 +90,8 @@ def test_a_section_that_may_be_absent_changes_something(pointer: str, files: pro
 @pytest.mark.parametrize("kind", ARGUMENTS)
 def test_the_arguments_of_code_and_scripts_arrive(kind: str, files: probes.Files) -> None:  # noqa: F811
     effect = ARGUMENTS[kind]
-    before, after = (spec_with("/model/args", kind, effect, value) for value in ({}, effect.value))
+    empty: dict[str, Any] = {}
+    before, after = (spec_with("/model/args", kind, effect, value) for value in (empty, effect.value))
     assert effect.probe(before, files) != effect.probe(after, files)
 
 
