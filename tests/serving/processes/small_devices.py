@@ -1,0 +1,76 @@
+"""The prediction server with model processes whose devices have little memory: `LIMIT` bytes each.
+
+Each model process has at most `MOST` simulated CPU devices, and writes the most bytes that one of them had
+into the folder `most` of the server's home, under its process id.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+LIMIT = 1 << 20
+MOST = 8
+_CHILD = "tests.serving.processes.small_devices"
+
+
+def run_server() -> int:
+    """Run the server as `python -m workers.serving` does, with these model processes."""
+    from workers.serving import __main__ as server
+    from workers.serving.versions.child_process import ChildCommand
+
+    shared = ChildCommand._shared
+    ChildCommand._shared = lambda command: [
+        _CHILD if part == "workers.serving.child" else part for part in shared(command)
+    ]
+    return server.main()
+
+
+def run_child() -> int:
+    """Run a model process, or one that forks them."""
+    from workers.serving.child import __main__ as child
+
+    serve = child._serve_model
+
+    def limit_and_serve(*arguments: object) -> int:
+        _limit_devices()
+        return serve(*arguments)
+
+    child._serve_model = limit_and_serve
+    return child.main()
+
+
+def _limit_devices() -> None:
+    """Limit the devices of this process, and record what they have."""
+    from tests.engine.processes.live_bytes import LiveBytes
+    from workers.engine.models.devices import memory
+    from workers.serving.child import mesh
+    from workers.serving.child.programs import Programs
+
+    memory.device_limit = lambda device: LIMIT
+    mesh.MOST_SIMULATED = MOST
+    live = LiveBytes()
+    # Never left: until the process ends.
+    live.watching().__enter__()
+    call = Programs._call
+
+    def call_and_see(*arguments: object) -> object:
+        outputs = call(*arguments)
+        live.see("batch")
+        _write(live.most)
+        return outputs
+
+    Programs._call = call_and_see
+
+
+def _write(most: dict[str, int]) -> None:
+    # The folder of compiled programs is in the server's home.
+    folder = Path(sys.argv[sys.argv.index("--compile-cache") + 1]).parent / "most"
+    folder.mkdir(exist_ok=True)
+    new = folder / f"{os.getpid()}.new"
+    new.write_text(json.dumps(most))
+    new.replace(folder / f"{os.getpid()}.json")
+
+
+if __name__ == "__main__":
+    sys.exit(run_server() if "--dashboard" in sys.argv else run_child())
