@@ -41,7 +41,7 @@ def run_child() -> int:
 
 
 def _limit_devices() -> None:
-    """Limit the devices of this process, and record what they have."""
+    """Limit the devices of this process, and record their bytes."""
     from tests.engine.processes.live_bytes import LiveBytes
     from workers.engine.models.devices import memory
     from workers.serving.child import mesh

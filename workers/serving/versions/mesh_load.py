@@ -14,7 +14,7 @@ from workers.serving.versions.gpu_environment import gpus_of_mesh
 
 
 class MeshLoad:
-    """What a child needs to load a version on its mesh.
+    """The devices and the folder with which a child loads a version on its mesh.
 
     Its folder has the weights as a file of their own for a time, from which each device reads its part. The
     child deletes the file, unless it is killed.
