@@ -1,7 +1,7 @@
 """The prediction server with model processes whose devices have little memory: `LIMIT` bytes each.
 
-Each model process has at most `MOST` simulated CPU devices, and writes the most bytes that one of them had
-into the folder `most` of the server's home, under its process id.
+Each model process has at most `MOST` simulated CPU devices. It writes their number, and the most bytes that
+one of them had in each stage, into the folder `seen` of the server's home, under its process id.
 """
 
 import json
@@ -42,6 +42,8 @@ def run_child() -> int:
 
 def _limit_devices() -> None:
     """Limit the devices of this process, and record their bytes."""
+    import jax
+
     from tests.engine.processes.live_bytes import LiveBytes
     from workers.engine.models.devices import memory
     from workers.serving.child import mesh
@@ -57,18 +59,18 @@ def _limit_devices() -> None:
     def call_and_see(*arguments: object) -> object:
         outputs = call(*arguments)
         live.see("batch")
-        _write(live.most)
+        _write({"devices": len(jax.devices()), "most": live.most})
         return outputs
 
     Programs._call = call_and_see
 
 
-def _write(most: dict[str, int]) -> None:
+def _write(seen: dict[str, object]) -> None:
     # The folder of compiled programs is in the server's home.
-    folder = Path(sys.argv[sys.argv.index("--compile-cache") + 1]).parent / "most"
+    folder = Path(sys.argv[sys.argv.index("--compile-cache") + 1]).parent / "seen"
     folder.mkdir(exist_ok=True)
     new = folder / f"{os.getpid()}.new"
-    new.write_text(json.dumps(most))
+    new.write_text(json.dumps(seen))
     new.replace(folder / f"{os.getpid()}.json")
 
 

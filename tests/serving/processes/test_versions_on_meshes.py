@@ -75,9 +75,9 @@ def small(
         yield process
 
 
-def most_bytes(server: ServerProcess, child: psutil.Process) -> dict[str, int]:
-    """Return the most bytes that one device of a model process had, by stage."""
-    found: dict[str, int] = json.loads((server.home / "home" / "most" / f"{child.pid}.json").read_text())
+def seen_by(server: ServerProcess, child: psutil.Process) -> dict[str, Any]:
+    """Return the number of devices of a model process, and the most bytes that one of them had, by stage."""
+    found: dict[str, Any] = json.loads((server.home / "home" / "seen" / f"{child.pid}.json").read_text())
     return found
 
 
@@ -107,7 +107,7 @@ def test_no_device_has_more_than_its_part_while_it_loads_and_predicts(
     small: ServerProcess, model_files: dict[str, bytes]
 ) -> None:
     predictions(small.url, "wide", 100)
-    most = most_bytes(small, present(small.child_of("wide")))
+    most = seen_by(small, present(small.child_of("wide")))["most"]
     assert set(most) >= {"assign", "batch"}
     # An eighth of the weights; the first kernel of 8 KiB, the statistics and the rows are small.
     share = len(model_files["wide"]) / 8 + (64 << 10)
@@ -125,7 +125,7 @@ def test_a_process_that_is_killed_returns_on_its_mesh(small: ServerProcess, whol
     again = present(until(lambda: small.child_of("wide")))
     assert again.pid != child.pid
     assert not child.is_running()
-    assert len(most_bytes(small, again)) > 0
+    assert seen_by(small, again)["devices"] == small_devices.MOST
     # The file of its weights, and nothing that was made while it was loaded.
     left = [path for path in (small.home / "home" / "artifacts").rglob("*") if path.is_file()]
     assert [path.suffix for path in left] == [".keras"]
@@ -171,7 +171,11 @@ def test_a_version_without_a_mesh_is_served_once_a_release_names_it(
     own.serves("late", 3)
 
 
-def test_a_version_that_fits_is_served_on_one_device(whole: ServerProcess) -> None:
-    child = present(until(lambda: whole.child_of("whole")))
-    # One process loaded it at once, and no other devices were opened.
-    assert child.environ().get("CUDA_VISIBLE_DEVICES") == "0"
+def test_a_version_that_fits_is_served_on_one_device(
+    small: ServerProcess, own: FakeDashboard, model_files: dict[str, bytes]
+) -> None:
+    own.publish(released("fitting", 1, own.add(1, model_files["telling-1"], mesh=MESH)))
+    own.serves("fitting", 1)
+    assert seen_by(small, present(until(lambda: small.child_of("fitting"))))["devices"] == 1
+    own.publish(released("fitting", 2))
+    own.serves("fitting", 2)

@@ -79,7 +79,7 @@ def load(path: Path, code: Path | None = None, mesh: "MeshLoad | None" = None) -
 
     Raises:
         LargerThanDevice: the device has not enough memory for it.
-        BadModel: the mesh has not, or what is free is not enough.
+        BadModel: the mesh has not, or too little of it is free.
         CodeImportFailure: the code cannot be imported.
         ValueError: it cannot be loaded, was never built, or has tensors with unsupported types.
     """
