@@ -8,6 +8,8 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 LIMIT = 1 << 20
 MOST = 8
@@ -20,10 +22,12 @@ def run_server() -> int:
     from workers.serving.versions.child_process import ChildCommand
 
     shared = ChildCommand._shared
-    ChildCommand._shared = lambda command: [
-        _CHILD if part == "workers.serving.child" else part for part in shared(command)
-    ]
-    return server.main()
+
+    def with_this_child(command: ChildCommand) -> list[str]:
+        return [_CHILD if part == "workers.serving.child" else part for part in shared(command)]
+
+    with patch.object(ChildCommand, "_shared", with_this_child):
+        return server.main()
 
 
 def run_child() -> int:
@@ -32,16 +36,16 @@ def run_child() -> int:
 
     serve = child._serve_model
 
-    def limit_and_serve(*arguments: object) -> int:
+    def limit_and_serve(*arguments: Any) -> int:
         _limit_devices()
         return serve(*arguments)
 
-    child._serve_model = limit_and_serve
-    return child.main()
+    with patch.object(child, "_serve_model", limit_and_serve):
+        return child.main()
 
 
 def _limit_devices() -> None:
-    """Limit the devices of this process, and record their bytes."""
+    """Limit the devices of this process, and record their bytes, until it ends."""
     import jax
 
     from tests.engine.processes.live_bytes import LiveBytes
@@ -49,20 +53,19 @@ def _limit_devices() -> None:
     from workers.serving.child import mesh
     from workers.serving.child.programs import Programs
 
-    memory.device_limit = lambda device: LIMIT
-    mesh.MOST_SIMULATED = MOST
     live = LiveBytes()
-    # Never left: until the process ends.
     live.watching().__enter__()
     call = Programs._call
 
-    def call_and_see(*arguments: object) -> object:
+    def call_and_see(*arguments: Any) -> Any:
         outputs = call(*arguments)
         live.see("batch")
         _write({"devices": len(jax.devices()), "most": live.most})
         return outputs
 
-    Programs._call = call_and_see
+    patch.object(memory, "device_limit", lambda device: LIMIT).start()
+    patch.object(mesh, "MOST_SIMULATED", MOST).start()
+    patch.object(Programs, "_call", call_and_see).start()
 
 
 def _write(seen: dict[str, object]) -> None:
