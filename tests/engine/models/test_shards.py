@@ -179,6 +179,11 @@ def test_too_little_free_memory_names_the_size_and_who_has_it(tmp_path: Path) ->
         memory.naming_lack_of_memory(path),
     ):
         raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.")
+    with (
+        pytest.raises(BadModel, match="that no layout rule divides"),
+        memory.naming_lack_of_memory(path, on_mesh=True),
+    ):
+        raise MemoryError
     with pytest.raises(RuntimeError, match="another cause"), memory.naming_lack_of_memory(path):
         raise RuntimeError("another cause")
 

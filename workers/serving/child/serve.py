@@ -65,7 +65,7 @@ def load_and_serve(
     model, mesh = Path(frame.header["model"]), _mesh_of(frame)
     seen: list[Sizes] = [tuple(tuple(shape) for shape in sizes) for sizes in frame.header["seen"]]
     began = time.monotonic()
-    with naming_lack_of_memory(model):
+    with naming_lack_of_memory(model, on_mesh=mesh is not None):
         programs = Programs(models.load(model, code, mesh), max_batch, max_programs)
         ahead = AheadCompiler(programs)
         slowest = _warm(programs, ahead, seen)

@@ -54,8 +54,12 @@ def check_fits(path: Path, mesh: MeshSpec | None = None) -> None:
 
 
 @contextmanager
-def naming_lack_of_memory(path: Path) -> Iterator[None]:
-    """Name the model's size and the cause if the devices have too little free memory for it.
+def naming_lack_of_memory(path: Path, *, on_mesh: bool = False) -> Iterator[None]:
+    """Name the model's size and the likely causes if the devices have too little free memory for it.
+
+    Args:
+        path: the model's file.
+        on_mesh: whether it is divided over several devices.
 
     Raises:
         BadModel: they have.
@@ -69,6 +73,11 @@ def naming_lack_of_memory(path: Path) -> Iterator[None]:
         raise BadModel(
             f"its weights have {_gib(_weights_bytes(path))}, and too little memory is free: other versions, "
             "such as the one that it replaces, and other processes use the devices too"
+            + (
+                ", and each device has a whole copy of variables that no layout rule divides"
+                if on_mesh
+                else ""
+            )
         ) from error
 
 
