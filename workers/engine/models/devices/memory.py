@@ -74,7 +74,7 @@ def naming_lack_of_memory(path: Path, *, on_mesh: bool = False) -> Iterator[None
             f"its weights have {_gib(_weights_bytes(path))}, and too little memory is free: other versions, "
             "such as the one that it replaces, and other processes use the devices too"
             + (
-                ", and each device has a whole copy of variables that no layout rule divides"
+                ", and each device has the variables whole that no layout rule divides"
                 if on_mesh
                 else ""
             )
