@@ -108,10 +108,12 @@ def test_no_device_has_more_than_its_part_while_it_loads_and_predicts(
 ) -> None:
     predictions(small.url, "wide", 100)
     most = seen_by(small, present(small.child_of("wide")))["most"]
-    assert set(most) >= {"assign", "batch"}
+    assert set(most) == {"assign", "batch"}
     # An eighth of the weights; the first kernel of 8 KiB, the statistics and the rows are small.
     share = len(model_files["wide"]) / 8 + (64 << 10)
-    assert {stage: size for stage, size in most.items() if size > share} == {}
+    # A kernel has its zeros too while its values are assigned.
+    limits = {"batch": share, "assign": share + 512 * 512 * 4 / 8}
+    assert {stage: size for stage, size in most.items() if size > limits[stage]} == {}
     assert len(model_files["wide"]) > 2 * small_devices.LIMIT
 
 

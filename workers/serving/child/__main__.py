@@ -19,7 +19,7 @@ from pathlib import Path
 os.environ["KERAS_BACKEND"] = "jax"
 
 from workers.confinement.forking.server import Server, check_forkable
-from workers.engine.errors import EngineError
+from workers.engine.errors import EngineError, RefusedInput
 from workers.model_process.errors import TOO_LARGE, plain_text
 from workers.model_process.frames import InvalidFrame
 from workers.model_process.library_messages import plain_message
@@ -118,7 +118,10 @@ def _serve_model(connection: socket.socket, arguments: argparse.Namespace) -> in
         logger.info("the connection to the router ended: %s", error)
     # User code and any layer may raise anything, and the router reports the reason to the dashboard.
     except Exception as error:
-        logger.exception("the model could not be served")
+        if isinstance(error, RefusedInput):
+            logger.warning("the model could not be served by this process: %s", error)
+        else:
+            logger.exception("the model could not be served")
         reason = plain_text(_described(error, arguments.code), limit=500)
         frames.send({"op": "failed", "error": reason, "kind": _kind_of(error)})
         return 1

@@ -319,7 +319,9 @@ class LoadedVersion:
             except ChildFailed as refused:
                 if mesh is None or refused.kind != TOO_LARGE:
                     raise
-            # Its devices were opened, so another process opens those of the mesh.
+            name, shape = f"{self.model}/{self.approved.number}", " × ".join(map(str, mesh.shape))
+            logger.info("%s is larger than one device, and is loaded on its mesh of %s devices", name, shape)
+            # CUDA is open with one GPU, so another process opens those of the mesh.
             await asyncio.shield(self._end_child())
             self._needs_mesh = True
         self._mesh_load = MeshLoad(mesh, path.parent)
