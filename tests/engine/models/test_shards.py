@@ -168,6 +168,11 @@ def test_the_devices_of_a_mesh_count_together(tmp_path: Path, monkeypatch: pytes
         memory.check_fits(path)
     # It would not fit on a mesh of the same size again.
     assert not isinstance(refused.value, LargerThanDevice)
+    # Simulated devices have the memory of their machine, once.
+    monkeypatch.setattr(memory, "device_limit", lambda device: None)
+    monkeypatch.setattr(memory, "total_memory", lambda: needed - 1)
+    with pytest.raises(BadModel, match="this machine has .* GiB: load it on a machine with more memory"):
+        memory.check_fits(path)
 
 
 def test_too_little_free_memory_names_the_size_and_who_has_it(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class MeshLoad:
         """Let this process see its devices, before JAX opens any."""
         os.environ["CUDA_VISIBLE_DEVICES"] = self.gpus
         size = self.spec("cpu").size()
-        # Without effect on GPUs. Both names of this setting may be in the environment, and this one wins.
+        # For a server without GPUs. XLA's flag for it may be in the environment; this setting wins.
         jax.config.update("jax_num_cpu_devices", min(size, MOST_SIMULATED))
 
     def spec(self, kind: str) -> MeshSpec:

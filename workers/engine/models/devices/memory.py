@@ -23,10 +23,11 @@ class LargerThanDevice(BadModel):
 
 
 class _Devices(NamedTuple):
-    """The devices in use: their name for people, and their memory together in bytes."""
+    """The devices in use: their name for people, their memory together in bytes, and how to have more."""
 
     name: str
     memory: int
+    remedy: str = "load it on a machine with more memory, or where its mesh has GPUs"
 
 
 def check_fits(path: Path, mesh: MeshSpec | None = None) -> None:
@@ -46,7 +47,7 @@ def check_fits(path: Path, mesh: MeshSpec | None = None) -> None:
         return
     sizes = f"its weights have {_gib(needed)}, and {found.name} {_gib(found.memory)}"
     if used is not None:
-        raise BadModel(f"{sizes}: let this process use more memory, or train it on a mesh of more devices")
+        raise BadModel(f"{sizes}: {found.remedy}")
     raise LargerThanDevice(
         f"{sizes}: load it where one device has more memory, such as the CPU of a larger machine, "
         f"{_with_mesh(mesh)}or train a smaller model"
@@ -73,11 +74,7 @@ def naming_lack_of_memory(path: Path, *, on_mesh: bool = False) -> Iterator[None
         raise BadModel(
             f"its weights have {_gib(_weights_bytes(path))}, and too little memory is free: other versions, "
             "such as the one that it replaces, and other processes use the devices too"
-            + (
-                ", and each device has the variables whole that no layout rule divides"
-                if on_mesh
-                else ""
-            )
+            + (", and each device has the variables whole that no layout rule divides" if on_mesh else "")
         ) from error
 
 
@@ -114,6 +111,7 @@ def _devices_of(used: Any) -> _Devices:
     return _Devices(
         f"of the {len(devices)} devices of its mesh ({kind}) this process may use",
         min(limits) * len(devices),
+        "let this process use more of their memory, or train it on a mesh of more devices",
     )
 
 
