@@ -171,7 +171,7 @@ def test_the_devices_of_a_mesh_count_together(tmp_path: Path, monkeypatch: pytes
     # Simulated devices have the memory of their machine, once.
     monkeypatch.setattr(memory, "device_limit", lambda device: None)
     monkeypatch.setattr(memory, "total_memory", lambda: needed - 1)
-    with pytest.raises(BadModel, match="this machine has .* GiB: load it on a machine with more memory"):
+    with pytest.raises(BadModel, match=r"this machine has .* GiB: load it on a machine with more memory"):
         memory.check_fits(path)
 
 
