@@ -151,7 +151,7 @@ def test_a_server_with_too_few_devices_refuses_it_with_both_sizes(
     own.publish(released("sixteen", 1, wide(own, model_files, 1, SIXTEEN)))
     error = until(lambda: own.last_report("sixteen").get("error"))
     assert error == (
-        "its weights have 0.00202 GiB, and the cpu that this process may use has 0.000977 GiB: "
+        "its weights have 0.002 GiB, and the cpu that this process may use has 0.000977 GiB: "
         "load it where one device has more memory, such as the CPU of a larger machine, or in a process with "
         "the 16 devices of its mesh (this one has 8), or train a smaller model"
     )
