@@ -67,6 +67,26 @@ class ReleasedCode(Frozen):
     minimum: SandboxLevel = Field(description="The weakest level of sandbox in which it may run.")
 
 
+class ReleasedRule(Frozen):
+    """A layout rule: the variables that it matches, and the mesh axis of each of their dimensions."""
+
+    match: str
+    axes: tuple[str | None, ...]
+
+
+class ReleasedMesh(Frozen):
+    """How a version that is larger than one device is divided over those of a prediction server.
+
+    It has the parts of `MeshSpec` that do not depend on a machine. It is declared by itself, because a field
+    with a default that is added there would change the bytes that earlier releases were signed with.
+    """
+
+    shape: tuple[int, ...]
+    axis_names: tuple[str, ...]
+    batch_axis: str | None
+    layout: tuple[ReleasedRule, ...]
+
+
 class ReleasedVersion(Frozen):
     """A version that may answer requests."""
 
@@ -80,6 +100,11 @@ class ReleasedVersion(Frozen):
         default=None,
         exclude_if=lambda code: code is None,
         description="The code that the file needs; absent for a file of built-in layers.",
+    )
+    mesh: ReleasedMesh | None = Field(
+        default=None,
+        exclude_if=lambda mesh: mesh is None,
+        description="The mesh for a version larger than one device; absent without layout rules.",
     )
 
     @property

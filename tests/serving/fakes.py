@@ -205,6 +205,7 @@ class ServerProcess:
         confined: Confinement | None = None,
         variables: Mapping[str, str] | None = None,
         instance: int = 1,
+        module: str = "workers.serving",
     ) -> None:
         self.home = home
         home.mkdir(exist_ok=True)
@@ -223,7 +224,7 @@ class ServerProcess:
         files = {"token-file": "token", "public-key-file": "key", "address-file": "address.json"}
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", *user, "workers.serving", "--port", "0"),
+                *(sys.executable, "-m", *user, module, "--port", "0"),
                 *("--dashboard", dashboard.url, "--home", str(home / "home")),
                 *(part for name, file in files.items() for part in (f"--{name}", str(home / file))),
                 *arguments,
@@ -266,9 +267,10 @@ def running(
     *arguments: str,
     confined: Confinement | None = None,
     variables: Mapping[str, str] | None = None,
+    module: str = "workers.serving",
 ) -> Iterator[ServerProcess]:
     """Run a server, as a user without privileges if `confined` names one."""
-    server = ServerProcess(home, dashboard, *arguments, confined=confined, variables=variables)
+    server = ServerProcess(home, dashboard, *arguments, confined=confined, variables=variables, module=module)
     try:
         yield server
     finally:

@@ -11,11 +11,20 @@ from jobs.access import Action
 from jobs.actions.audit import audit
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.messages.audit import AuditAnchor
-from jobs.messages.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
+from jobs.messages.release import (
+    Release,
+    ReleasedCode,
+    ReleasedFile,
+    ReleasedMesh,
+    ReleasedRule,
+    ReleasedVersion,
+)
 from jobs.models import AuditEvent, Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, User
 from jobs.queries.code import installation
 from jobs.queries.code.code import files_of
 from jobs.queries.registry import releases as queries
+from jobs.queries.registry.versions import is_foreign
+from jobs.queries.runs import devices
 from jobs.spec.problems import Problem
 
 
@@ -338,6 +347,22 @@ def _released_version(version: ModelVersion) -> ReleasedVersion:
         signature=version.signature,
         class_labels=tuple(str(label) for label in version.class_labels),
         code=_released_code(version),
+        mesh=_released_mesh(version),
+    )
+
+
+def _released_mesh(version: ModelVersion) -> ReleasedMesh | None:
+    """Return the mesh whose layout rules divided the version's training; None without rules.
+
+    A version that needs its code runs in a sandbox, which has no devices.
+    """
+    job = version.source_job
+    mesh = None if job is None or version.needs_code or is_foreign(version) else devices.mesh_of(job)
+    if mesh is None or not mesh.layout or mesh.size() == 1:
+        return None
+    rules = tuple(ReleasedRule(match=rule.match, axes=rule.axes) for rule in mesh.layout)
+    return ReleasedMesh(
+        shape=mesh.shape, axis_names=mesh.axis_names, batch_axis=mesh.batch_axis, layout=rules
     )
 
 

@@ -10,8 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from jobs.spec.sections.mesh import MeshSpec
 from workers.engine.errors import BadModel
 from workers.engine.models.devices import memory, shards
+from workers.engine.models.devices.memory import LargerThanDevice
 from workers.engine.models.devices.shards import SpreadArray, places
 from workers.engine.models.files import load_model, save_model
 from workers.engine.training.array_groups import MappedArrays, read_group, weights_digest, write_group
@@ -132,6 +134,63 @@ def test_the_memory_of_a_gpu_counts_and_not_that_of_the_machine(
     monkeypatch.setattr(jax, "devices", lambda: [gpu])
     with pytest.raises(BadModel, match="the A GPU that this process may use has"):
         memory.check_fits(saved(tmp_path))
+
+
+def test_the_mesh_of_a_model_is_named_where_the_process_has_too_few_devices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "total_memory", lambda: 1024)
+    rules = [{"match": ".*kernel", "axes": [None, "model"]}]
+    mesh = MeshSpec.model_validate(
+        {"devices": "gpu", "shape": [4], "axis_names": ["model"], "batch_axis": None, "layout": rules}
+    )
+    found = len(jax.devices())
+    with pytest.raises(LargerThanDevice, match=rf"with the 4 devices of its mesh \(this one has {found}\)"):
+        load_model(saved(tmp_path), tmp_path, mesh)
+    without_rules = mesh.model_copy(update={"layout": ()})
+    with pytest.raises(LargerThanDevice, match="larger machine, or train a smaller model"):
+        load_model(tmp_path / "m.keras", tmp_path, without_rules)
+
+
+def test_the_devices_of_a_mesh_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path)
+    needed = memory._weights_bytes(path)
+    devices = [SimpleNamespace(device_kind="A GPU", memory_stats=lambda: {"bytes_limit": needed // 2})] * 2
+    used = SimpleNamespace(
+        device_mesh=SimpleNamespace(backend_mesh=SimpleNamespace(devices=np.array(devices)))
+    )
+    monkeypatch.setattr(memory.distribution, "distribution", lambda: used)
+    memory.check_fits(path)
+    monkeypatch.setattr(memory, "device_limit", lambda device: needed // 2 - 1)
+    with pytest.raises(
+        BadModel, match=r"of the 2 devices of its mesh \(A GPU\) this process may use"
+    ) as refused:
+        memory.check_fits(path)
+    # It would not fit on a mesh of the same size again.
+    assert not isinstance(refused.value, LargerThanDevice)
+    # Simulated devices have the memory of their machine, once.
+    monkeypatch.setattr(memory, "device_limit", lambda device: None)
+    monkeypatch.setattr(memory, "total_memory", lambda: needed - 1)
+    with pytest.raises(BadModel, match=r"this machine has .* GiB: load it on a machine with more memory"):
+        memory.check_fits(path)
+
+
+def test_too_little_free_memory_names_the_size_and_who_has_it(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    with (
+        pytest.raises(
+            BadModel, match=r"its weights have .* GiB, and too little memory is free: other versions"
+        ),
+        memory.naming_lack_of_memory(path),
+    ):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes.")
+    with (
+        pytest.raises(BadModel, match="that no layout rule divides"),
+        memory.naming_lack_of_memory(path, on_mesh=True),
+    ):
+        raise MemoryError
+    with pytest.raises(RuntimeError, match="another cause"), memory.naming_lack_of_memory(path):
+        raise RuntimeError("another cause")
 
 
 def test_a_file_that_is_no_model_is_left_to_keras(tmp_path: Path) -> None:

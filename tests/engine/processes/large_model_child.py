@@ -6,7 +6,6 @@ Usage: `python -m tests.engine.processes.large_model_child COMMAND FOLDER`; its 
 import json
 import os
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,10 +17,8 @@ from workers.runner.libraries import import_keras
 Environment(threads=1, platform="cpu", simulated_devices=8).apply()
 import_keras()
 
-import jax  # noqa: E402  the environment comes first
-import keras  # noqa: E402
+import keras  # noqa: E402  the environment comes first
 import numpy as np  # noqa: E402
-from keras.src.backend.jax import distribution_lib  # noqa: E402
 
 from jobs.kinds.gate.payload import GateTask  # noqa: E402
 from jobs.kinds.register.payload import RegisterTask  # noqa: E402
@@ -31,8 +28,8 @@ from jobs.spec.experiment import ExperimentSpec  # noqa: E402
 from jobs.spec.sections.mesh import MeshSpec  # noqa: E402
 from jobs.spec.sections.search import Objective  # noqa: E402
 from tests.engine.helpers import RecordingReport, spec_of  # noqa: E402
+from tests.engine.processes.live_bytes import LiveBytes  # noqa: E402
 from tests.engine.small_training import blobs_file, train_on  # noqa: E402
-from workers.engine import killpoint  # noqa: E402
 from workers.engine.data.store import file_digest  # noqa: E402
 from workers.engine.models.devices.loading import loading_on  # noqa: E402
 from workers.engine.models.files import load_model, save_model  # noqa: E402
@@ -61,35 +58,6 @@ MESHES: dict[str, Any] = {
 }  # fmt: skip
 SMALL: dict[str, Any] = {"args": {"units": 16, "layers": 2, "dropout": 0.2}}
 LARGE: dict[str, Any] = {"units": 1024, "layers": 3, "dropout": 0.0}
-
-
-class LiveBytes:
-    """Records the most bytes that each stage had on one device."""
-
-    def __init__(self) -> None:
-        self.most: defaultdict[str, int] = defaultdict(int)
-
-    def see(self, stage: str) -> None:
-        held_by: defaultdict[Any, dict[int, int]] = defaultdict(dict)
-        for array in jax.live_arrays():
-            for shard in array.addressable_shards:
-                held_by[shard.device][shard.data.unsafe_buffer_pointer()] = shard.data.nbytes
-        most = max((sum(sizes.values()) for sizes in held_by.values()), default=0)
-        self.most[stage] = max(self.most[stage], most)
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Look whenever a variable gets a value, and at each point where a test may kill the process."""
-        distribute = distribution_lib.distribute_tensor
-
-        def see_and_distribute(value: Any, layout: Any) -> Any:
-            # A value that is whole on one device is there at this moment.
-            self.see("assign")
-            return distribute(value, layout)
-
-        distribution_lib.distribute_tensor = see_and_distribute
-        killpoint.handler = self.see
-        yield
 
 
 class WatchedReport(RecordingReport):

@@ -7,7 +7,7 @@ from jaxlib import xla_client
 
 from workers.serving import settings
 from workers.serving.versions.child_process import child_environment
-from workers.serving.versions.gpu_environment import gpu_variables
+from workers.serving.versions.gpu_environment import gpu_variables, gpus_of_mesh
 
 REQUIRED = ("--dashboard", "x", "--token-file", "x", "--public-key-file", "x", "--home", "x")
 
@@ -58,6 +58,23 @@ def test_a_version_uses_one_gpu(variables: dict[str, str], seen: str) -> None:
     result = gpu_variables(variables)
     assert (result["CUDA_VISIBLE_DEVICES"], result["CUDA_DEVICE_ORDER"]) == (seen, "PCI_BUS_ID")
     assert "JAX_PLATFORMS" not in result
+
+
+@pytest.mark.parametrize(
+    ("variables", "count", "seen"),
+    [
+        ({}, 4, "0,1,2,3"),
+        ({"CUDA_VISIBLE_DEVICES": "3, 1,0"}, 2, "3,1"),
+        ({"CUDA_VISIBLE_DEVICES": "3,1"}, 4, "3,1"),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-ab,GPU-cd"}, 2, "GPU-ab,GPU-cd"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, 2, ""),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, 2, "-1"),
+    ],
+)
+def test_a_version_on_a_mesh_uses_the_first_gpus_of_the_server(
+    variables: dict[str, str], count: int, seen: str
+) -> None:
+    assert gpus_of_mesh(variables, count) == seen
 
 
 def test_without_a_visible_gpu_a_version_uses_the_cpu() -> None:

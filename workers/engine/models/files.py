@@ -39,7 +39,7 @@ def load_model(path: Path, folder: Path, mesh: MeshSpec | None = None) -> Any:
         CodeImportFailure: a module in the used code cannot be imported.
     """
     with loading_on(mesh), tempfile.TemporaryDirectory(dir=folder, prefix="load-") as place:
-        check_fits(path)
+        check_fits(path, mesh)
         link = Path(place) / STORED.file_name()
         link.symlink_to(path.resolve())
         # Safe mode rejects lambdas, whose code would run in this process. A task with code of its own runs

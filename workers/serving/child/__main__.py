@@ -19,8 +19,8 @@ from pathlib import Path
 os.environ["KERAS_BACKEND"] = "jax"
 
 from workers.confinement.forking.server import Server, check_forkable
-from workers.engine.errors import EngineError
-from workers.model_process.errors import plain_text
+from workers.engine.errors import EngineError, RefusedInput
+from workers.model_process.errors import TOO_LARGE, plain_text
 from workers.model_process.frames import InvalidFrame
 from workers.model_process.library_messages import plain_message
 from workers.runner.libraries import import_for_code, import_keras, lasting_imports
@@ -118,23 +118,33 @@ def _serve_model(connection: socket.socket, arguments: argparse.Namespace) -> in
         logger.info("the connection to the router ended: %s", error)
     # User code and any layer may raise anything, and the router reports the reason to the dashboard.
     except Exception as error:
-        logger.exception("the model could not be served")
+        if isinstance(error, RefusedInput):
+            logger.warning("the model could not be served by this process: %s", error)
+        else:
+            logger.exception("the model could not be served")
         reason = plain_text(_described(error, arguments.code), limit=500)
-        frames.send({"op": "failed", "error": reason})
+        frames.send({"op": "failed", "error": reason, "kind": _kind_of(error)})
         return 1
     return 0
 
 
 def _described(error: Exception, code: Path | None) -> str:
     """Return an error in one line, with the error in user code from which it came."""
+    if isinstance(error, EngineError):
+        return str(error)
     text = f"{type(error).__name__}: {plain_message(error)}"
     if code is None:
         return text
     from workers.engine.models.own_code.failures import cause_of
 
-    if isinstance(error, EngineError):
-        return str(error)
     return text if error.__cause__ is None else f"{text}: {cause_of(error.__cause__)}"
+
+
+def _kind_of(error: Exception) -> str:
+    """Return how a load failed: the router loads a version that is `too_large` on its mesh, if it has one."""
+    from workers.engine.models.devices.memory import LargerThanDevice
+
+    return TOO_LARGE if isinstance(error, LargerThanDevice) else "internal"
 
 
 def _arguments() -> argparse.Namespace:

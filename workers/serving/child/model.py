@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
@@ -18,6 +18,9 @@ from workers.engine.models.devices.memory import check_fits
 from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
 from workers.model_process.dtypes import computed_dtype, served_dtype
+
+if TYPE_CHECKING:
+    from workers.serving.child.mesh import MeshLoad
 
 _DRAWN = (
     keras.initializers.Orthogonal,
@@ -38,11 +41,13 @@ class PureModel:
     Attributes:
         weights: trainable and non-trainable values, as `apply` takes them.
         signature: names, served dtypes and shapes without the batch dimension.
+        batch_sharding: the sharding of a batch by its number of rows; None on one device.
     """
 
     weights: tuple[list[Any], list[Any]]
     signature: Signature
     _model: Any
+    batch_sharding: Callable[[int], Any] | None = None
 
     def apply(self, weights: tuple[list[Any], list[Any]], inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return the outputs, flat, in the dtypes they are computed in; inference mode, no side effects.
@@ -64,31 +69,21 @@ class PureModel:
         )
 
 
-def load(path: Path, code: Path | None = None) -> PureModel:
+def load(path: Path, code: Path | None = None, mesh: "MeshLoad | None" = None) -> PureModel:
     """Load a model, uncompiled: in safe mode with no custom objects, or with the objects in its code.
 
     Args:
         path: the file.
         code: its code's folder. This process must be in a sandbox then.
+        mesh: the devices over which it is divided; None for one device.
 
     Raises:
-        BadModel: the device has not enough memory for it.
+        LargerThanDevice: the device has not enough memory for it.
+        BadModel: the mesh has not, or too little of it is free.
         CodeImportFailure: the code cannot be imported.
         ValueError: it cannot be loaded, was never built, or has tensors with unsupported types.
     """
-    check_fits(path)
-    if code is None:
-        with _variables_begin_as_zeros():
-            model = keras.saving.load_model(path, compile=False, safe_mode=True)
-    else:
-        from workers.engine.models.own_code.in_use import using_folder
-        from workers.engine.models.own_objects import objects_for
-
-        # Never left: a layer may import a module of the code when it is called.
-        _CODE.enter_context(using_folder(code))
-        with objects_for(path):
-            model = keras.saving.load_model(path, compile=False, safe_mode=False)
-    graph = graph_of(model)
+    graph = graph_of(mesh.load(path) if mesh is not None else _load_on_one_device(path, code))
     if not getattr(graph, "inputs", None):
         raise ValueError("the model has no symbolic inputs; serve a Functional or a built Sequential model")
     weights = (
@@ -99,7 +94,23 @@ def load(path: Path, code: Path | None = None) -> PureModel:
         inputs=_specs([tensor.name for tensor in graph.inputs], graph.inputs),
         outputs=_specs(output_names(graph), graph.outputs),
     )
-    return PureModel(jax.device_put(weights), signature, graph)
+    if mesh is None:
+        return PureModel(jax.device_put(weights), signature, graph)
+    return PureModel(weights, signature, graph, mesh.batch_sharding(weights))
+
+
+def _load_on_one_device(path: Path, code: Path | None) -> Any:
+    check_fits(path)
+    if code is None:
+        with _variables_begin_as_zeros():
+            return keras.saving.load_model(path, compile=False, safe_mode=True)
+    from workers.engine.models.own_code.in_use import using_folder
+    from workers.engine.models.own_objects import objects_for
+
+    # Never left: a layer may import a module of the code when it is called.
+    _CODE.enter_context(using_folder(code))
+    with objects_for(path):
+        return keras.saving.load_model(path, compile=False, safe_mode=False)
 
 
 @contextlib.contextmanager

@@ -41,8 +41,11 @@ def compile_program(model: PureModel, jitted: Any, shapes: Sequence[tuple[int, .
         ShapesRefused: the model cannot compute inputs with these shapes.
     """
     specs = model.signature.inputs
+    placed = model.batch_sharding
     arguments = [
-        jax.ShapeDtypeStruct(shape, computed_dtype(spec.dtype))
+        jax.ShapeDtypeStruct(
+            shape, computed_dtype(spec.dtype), sharding=None if placed is None else placed(shape[0])
+        )
         for shape, spec in zip(shapes, specs, strict=True)
     ]
     try:

@@ -4,10 +4,12 @@ import gc
 import logging
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 
 from workers.engine.compiled import cache as compile_cache
+from workers.engine.models.devices.memory import naming_lack_of_memory
 from workers.model_process.frames import Frame
 from workers.serving.child import model as models
 from workers.serving.child.ahead import AheadCompiler
@@ -16,6 +18,9 @@ from workers.serving.child.failures import failure_of
 from workers.serving.child.memory import return_unused
 from workers.serving.child.programs import Programs
 from workers.serving.child.sizes import Sizes
+
+if TYPE_CHECKING:
+    from workers.serving.child.mesh import MeshLoad
 
 logger = logging.getLogger("trainyard.serving.child")
 # A version with many seen sizes serves before all of them are compiled.
@@ -57,19 +62,38 @@ def load_and_serve(
     connection.start_heartbeat()
     if (frame := connection.read()) is None:
         return
-    model = Path(frame.header["model"])
+    model, mesh = Path(frame.header["model"]), _mesh_of(frame)
     seen: list[Sizes] = [tuple(tuple(shape) for shape in sizes) for sizes in frame.header["seen"]]
     began = time.monotonic()
-    programs = Programs(models.load(model, code), max_batch, max_programs)
-    ahead = AheadCompiler(programs)
-    slowest = _warm(programs, ahead, seen)
+    with naming_lack_of_memory(model, on_mesh=mesh is not None):
+        programs = Programs(models.load(model, code, mesh), max_batch, max_programs)
+        ahead = AheadCompiler(programs)
+        slowest = _warm(programs, ahead, seen)
     seconds = round(time.monotonic() - began, 3)
-    logger.info("warmed %s in %.2f s", model.name, seconds)
+    logger.info("warmed %s in %.2f s on %s", model.name, seconds, _devices_of(programs.model))
     signature = programs.model.signature.model_dump(mode="json")
     connection.send({"op": "ready", "signature": signature, "seconds": seconds, "slowest": slowest})
     while (frame := connection.read()) is not None:
         if _answer(connection, programs, frame) and programs.has_open_sizes:
             ahead.see(tuple(array.shape[1:] for array in frame.tensors))
+
+
+def _mesh_of(frame: Frame) -> "MeshLoad | None":
+    """Return the mesh that a load frame names, with its devices opened; None for one device."""
+    if "mesh" not in frame.header:
+        return None
+    # Most models need none of its imports.
+    from workers.serving.child.mesh import MeshLoad
+
+    mesh = MeshLoad.from_header(frame.header["mesh"])
+    mesh.open_devices()
+    return mesh
+
+
+def _devices_of(model: models.PureModel) -> str:
+    kind, first = jax.devices()[0].device_kind, next(iter(model.weights[0]), None)
+    count = 1 if first is None else len(first.sharding.device_set)
+    return f"{kind}" if count == 1 else f"{count} devices ({kind})"
 
 
 def _warm(programs: Programs, ahead: AheadCompiler, seen: list[Sizes]) -> float:

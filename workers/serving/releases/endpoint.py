@@ -212,6 +212,8 @@ class Endpoint:
         version = self._versions.get(_key(approved))
         if version is None:
             version = self._versions[_key(approved)] = self._load(self.model, approved)
+        # The same file with the same code. A newer release may name the mesh that it needs.
+        version.approved = approved
         return version
 
     def _unload(self, version: LoadedVersion) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
@@ -16,6 +17,8 @@ from jobs.spec.exports import STORED
 
 MODEL, CODE = STORED.suffix, ".code"
 """The suffixes of cached files. Keras detects the format of a model by it."""
+LOADING = ".load-"
+"""Prefix of the folders with files of loads that are under way."""
 _CHUNK = 1 << 20
 _PART = ".part-"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -38,9 +41,11 @@ class Artifacts:
     def __init__(self, folder: Path, local: Path | None, remote: RemoteStore) -> None:
         self._folder, self._local, self._remote = folder, local, remote
         folder.mkdir(parents=True, exist_ok=True)
-        # Left by a server that was killed while it fetched a file.
+        # Left by a server that was killed while it fetched or loaded a file.
         for partial in folder.glob(f"{_PART}*"):
             partial.unlink(missing_ok=True)
+        for loading in folder.glob(f"{LOADING}*"):
+            shutil.rmtree(loading, ignore_errors=True)
 
     async def obtain(self, digest: str, size: int, suffix: str = MODEL) -> Path:
         """Return the path to a cached file with this digest. The digest is verified on every call.

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.messages.release import SandboxLevel
+from jobs.spec.json_types import JsonObject
 from jobs.spec.signature import Signature
 from workers.confinement.forking.client import Child, ForkServer
 from workers.model_process.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
@@ -39,7 +40,10 @@ class ChildExited(Exception):
 
 
 class ChildFailed(Exception):
-    """The child reported an error. `kind` is "input", "memory" or "internal"; the child chose its text."""
+    """The child reported an error. `kind` is "input", "memory", "too_large" or "internal".
+
+    The child chose the text.
+    """
 
     def __init__(self, message: str, kind: str = "internal") -> None:
         super().__init__(message)
@@ -225,13 +229,16 @@ class ChildProcess(asyncio.Protocol):
                 break
         return self._last_received != before
 
-    async def load(self, model: Path, seconds: float, seen: Sequence[Sizes] = ()) -> LoadedModel:
+    async def load(
+        self, model: Path, seconds: float, seen: Sequence[Sizes] = (), mesh: JsonObject | None = None
+    ) -> LoadedModel:
         """Have the child load and warm up `model`.
 
         Args:
             model: path to the verified file.
             seconds: the time limit.
             seen: row sizes in earlier requests, to compile ahead; the most recent first.
+            mesh: the devices over which it is divided; None for one device.
 
         Raises:
             ChildExited: it died.
@@ -239,7 +246,10 @@ class ChildProcess(asyncio.Protocol):
         """
         try:
             async with asyncio.timeout(seconds):
-                frame = await self.request({"op": "load", "model": str(model), "seen": list(seen)})
+                frame = await self.request(
+                    {"op": "load", "model": str(model), "seen": list(seen)}
+                    | ({} if mesh is None else {"mesh": mesh})
+                )
         except TimeoutError:
             raise ChildFailed(f"the model was not ready within {seconds:.0f} s") from None
         return LoadedModel(Signature.model_validate(frame.header["signature"]), frame.header["slowest"])

@@ -7,6 +7,7 @@ FRACTION_VARIABLE = "TRAINYARD_SERVING_GPU_FRACTION"
 """The largest part of a GPU's memory that one version may use."""
 # While a version is replaced, the old one and the new one are loaded at the same time.
 DEFAULT_FRACTION = 0.4
+_MOST_GPUS = 64
 _ALLOWED_PREFIXES = ("XLA_PYTHON_CLIENT_", "XLA_CLIENT_")
 _FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 
@@ -39,6 +40,22 @@ def gpu_variables(environment: Mapping[str, str]) -> dict[str, str]:
     if visible in ("", "-1"):
         chosen["JAX_PLATFORMS"] = environment.get("JAX_PLATFORMS", "cpu")
     return chosen
+
+
+def gpus_of_mesh(environment: Mapping[str, str], count: int) -> str:
+    """Return `CUDA_VISIBLE_DEVICES` for a child with a mesh: the first `count` GPUs of the server.
+
+    CUDA leaves out numbers of GPUs that the machine does not have. A child takes some memory on each GPU that
+    it sees, so it sees no others.
+
+    Args:
+        environment: the prediction server's.
+        count: how many devices the mesh has.
+    """
+    named = environment.get("CUDA_VISIBLE_DEVICES")
+    most = min(count, _MOST_GPUS)
+    gpus = [str(number) for number in range(most)] if named is None else named.split(",")
+    return ",".join(gpu.strip() for gpu in gpus[:most])
 
 
 def _fraction(text: str | None) -> float:

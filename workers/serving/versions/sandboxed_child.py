@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from jobs.messages.release import SandboxLevel
 from jobs.messages.sandbox import Level
+from jobs.spec.json_types import JsonObject
 from jobs.spec.signature import Signature
 from workers.confinement.forking.client import Child
 from workers.confinement.sandbox import usage
@@ -67,7 +68,9 @@ class SandboxedChild(ChildProcess):
         except (usage.Unmeasurable, OSError):
             return []
 
-    async def load(self, model: Path, seconds: float, seen: Sequence[Sizes] = ()) -> LoadedModel:
+    async def load(
+        self, model: Path, seconds: float, seen: Sequence[Sizes] = (), mesh: JsonObject | None = None
+    ) -> LoadedModel:
         """Have the child load and warm up `model`; see `ChildProcess.load`.
 
         Raises:
@@ -75,7 +78,7 @@ class SandboxedChild(ChildProcess):
             ChildFailed: it refused the model, took too long, or its answer is invalid.
         """
         try:
-            loaded = await super().load(model, seconds, seen)
+            loaded = await super().load(model, seconds, seen, mesh)
         except ChildExited:
             await asyncio.wait({self._process.ended}, timeout=_END_SECONDS)
             raise ChildExited(self.cause) from None

@@ -16,6 +16,7 @@ from jobs.messages.release import ReleasedVersion, SandboxLevel
 from jobs.spec.signature import Signature
 from workers.features.files import BadFeatures
 from workers.model_process.errors import (
+    TOO_LARGE,
     ClientGone,
     DeadlineExceeded,
     ServingError,
@@ -33,6 +34,7 @@ from workers.serving.versions.artifacts import CODE, MODEL, ArtifactRefused
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
 from workers.serving.versions.child_starter import ChildStarter
+from workers.serving.versions.mesh_load import MeshLoad
 from workers.serving.versions.sandboxed_model import SandboxedModel
 from workers.serving.versions.sandboxes import Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
@@ -108,6 +110,9 @@ class LoadedVersion:
         ]
         self._context = context
         self._child: ChildProcess | None = None
+        # Set once a child has found that one device is too small for it.
+        self._needs_mesh = False
+        self._mesh_load: MeshLoad | None = None
         self._failures = 0
         self._seen = context.seen_sizes.for_model(model)
         self._observe_batch = context.metrics.batch_observer(model)
@@ -215,13 +220,19 @@ class LoadedVersion:
             try:
                 await self._serve_once()
             finally:
-                child, self._child = self._child, None
-                if child is not None:
-                    # Shielded: `unload` cancels this task, and the child must be ended nevertheless.
-                    await asyncio.shield(child.stop())
+                # Shielded: `unload` cancels this task, and the child must be ended nevertheless.
+                await asyncio.shield(self._end_child())
             if self._failures and not self._keeps_queue:
                 pause = min(2.0 ** (self._failures - 1), _MAX_PAUSE_SECONDS)
                 await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311
+
+    async def _end_child(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            await child.stop()
+        load, self._mesh_load = self._mesh_load, None
+        if load is not None:
+            await load.close()
 
     @property
     def _keeps_queue(self) -> bool:
@@ -289,9 +300,7 @@ class LoadedVersion:
         path = await self._context.artifacts.obtain(self.approved.digest, self.approved.bytes)
         self.table = await asyncio.to_thread(read_table, path)
         began = time.monotonic()
-        self._child, path = await self._start(path)
-        child = self._child
-        loaded = await self._load_watched(child, path)
+        child, loaded = await self._start_loaded(path)
         signature = check_signature(self.approved.signature, loaded.signature)
         self.signature = signature.model_copy(
             update={"columns": columns_of(self.table), "window": window_of(self.table)}
@@ -299,6 +308,25 @@ class LoadedVersion:
         self._context.metrics.load_seconds.observe(time.monotonic() - began, model_name=self.model)
         self._batcher.attach(child, loaded.slowest)
         return child
+
+    async def _start_loaded(self, path: Path) -> tuple[ChildProcess, LoadedModel]:
+        """Start a child that loads the file on one device, or on the version's mesh if it needs that."""
+        mesh = self.approved.mesh
+        if mesh is None or not self._needs_mesh:
+            self._child, file = await self._start(path)
+            try:
+                return self._child, await self._load_watched(self._child, file)
+            except ChildFailed as refused:
+                if mesh is None or refused.kind != TOO_LARGE:
+                    raise
+            name, shape = f"{self.model}/{self.approved.number}", " × ".join(map(str, mesh.shape))
+            logger.info("%s is larger than one device, and is loaded on its mesh of %s devices", name, shape)
+            # CUDA is open with one GPU, so another process opens those of the mesh.
+            await asyncio.shield(self._end_child())
+            self._needs_mesh = True
+        self._mesh_load = MeshLoad(mesh, path.parent)
+        self._child = await self._context.child_starter.start()
+        return self._child, await self._load_watched(self._child, path, self._mesh_load)
 
     async def _start(self, path: Path) -> tuple[ChildProcess, Path]:
         """Start a child, in a sandbox if the version needs code; return it and the file that it loads."""
@@ -310,7 +338,9 @@ class LoadedVersion:
         name = f"{self.model}/{self.approved.number}"
         return await self._context.sandboxes.start(SandboxedModel(name, path, code, files))
 
-    async def _load_watched(self, child: ChildProcess, path: Path) -> LoadedModel:
+    async def _load_watched(
+        self, child: ChildProcess, path: Path, mesh: MeshLoad | None = None
+    ) -> LoadedModel:
         """Load the model; a child that stops while it loads is killed, which fails the load."""
 
         async def kill_if_silent() -> None:
@@ -321,7 +351,8 @@ class LoadedVersion:
 
         watch = asyncio.create_task(kill_if_silent())
         try:
-            return await child.load(path, self._context.limits.load_seconds, self._seen.recent())
+            seconds, sizes = self._context.limits.load_seconds, self._seen.recent()
+            return await child.load(path, seconds, sizes, None if mesh is None else mesh.header())
         finally:
             watch.cancel()
 
