@@ -223,7 +223,7 @@ class _Pass:
         view = self._view(work)
         for machine in fitting:
             if view is not None and (row := view.first(machine.key)) is not None:
-                return sentences.reserved(work, row, machine.name, self._state.now)
+                return sentences.reserved_while_it_runs(row, machine.name, work.seconds, self._state.now)
         raise AssertionError(f"no reservation hinders job {work.job}")
 
     def _preempt(self, blocking: list[Work]) -> None:

@@ -139,11 +139,12 @@ class Reservation:
         key: its number.
         pool: the pool.
         machine: the worker's name; empty for the whole pool.
-        slots: how many slots; None for all.
+        slots: how many slots; None for all. Those of reserved GPUs are counted.
         begins: the first second.
         ends: the second after the last one.
         person: for whom it is, if it is for a person.
         project: for which project it is, if it is for one.
+        gpus: the names of GPUs of the machine; empty if any slots will do.
     """
 
     key: int
@@ -154,6 +155,7 @@ class Reservation:
     ends: float
     person: int | None
     project: int | None
+    gpus: tuple[str, ...] = ()
 
     def is_for(self, person: Person, project: int | None) -> bool:
         """Return whether jobs of this person in this project may use the slots."""

@@ -10,7 +10,6 @@ from jobs.answers.runs.reservations import ReservationOut
 from jobs.errors import NotFound
 from jobs.models import Reservation, User, Worker
 from jobs.placement import state
-from jobs.placement.reservations import Size
 from jobs.queries.people.people import visible_accounts
 
 
@@ -56,14 +55,15 @@ def plain_reservation(row: Reservation) -> state.Reservation:
         ends=row.ends.timestamp(),
         person=row.person_id,
         project=row.project_id,
+        gpus=tuple(row.gpus),
     )
 
 
-def sizes_of_pool(pool: str) -> list[Size]:
-    """Return the live workers of a pool, with those that are draining, by name and slots."""
+def workers_of_pool(pool: str) -> list[Worker]:
+    """Return the live workers of a pool, with those that are draining, by name."""
     states = (Worker.State.UP, Worker.State.DRAINING)
     rows = Worker.objects.filter(pool=pool, state__in=states, lease_until__gt=clock.estimate())
-    return [Size(worker.pk, worker.name, worker.slots) for worker in rows.order_by("name", "pk")]
+    return list(rows.order_by("name", "pk"))
 
 
 def may_end(user: User, row: Reservation) -> bool:
@@ -103,6 +103,7 @@ def reservation_out(row: Reservation, readers: Readers) -> ReservationOut:
         pool=row.pool,
         worker=row.worker or None,
         slots=row.slots,
+        gpus=row.gpus,
         begins=row.begins,
         ends=row.ends,
         user=row.person.username if is_shown and row.person is not None else None,
