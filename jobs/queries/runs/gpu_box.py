@@ -9,9 +9,6 @@ from jobs.spec.checks.gpu_memory import DeviceState, MemoryNeed, lacks_memory, p
 from jobs.spec.checks.gpus import is_wanted
 from jobs.spec.sections.gpu import GpuWish, gpu_devices
 
-type GpuKey = tuple[int, str]
-"""A worker's key and the name of one of its GPUs."""
-
 
 class Wish(NamedTuple):
     """The GPUs that a job wants of a worker.
@@ -22,7 +19,7 @@ class Wish(NamedTuple):
         slots: how many it wants.
         names: those that it asks for by name.
         gpu: the model and the memory that it asks for; None for any GPU.
-        kept: those that are reserved for others while it may run.
+        kept: the names of those of one worker that are reserved for others while it may run.
     """
 
     takes_gpus: bool
@@ -30,11 +27,11 @@ class Wish(NamedTuple):
     slots: int
     names: frozenset[str] = frozenset()
     gpu: GpuWish | None = None
-    kept: frozenset[GpuKey] = frozenset()
+    kept: frozenset[str] = frozenset()
 
-    def accepts(self, worker: int, device: DeviceState) -> bool:
+    def accepts(self, device: DeviceState) -> bool:
         """Return whether a GPU is one of those that the job asks for, and not reserved for others."""
-        if (worker, device["name"]) in self.kept:
+        if device["name"] in self.kept:
             return False
         return self.gpu is None or all(is_wanted(self.gpu, found) for found in gpu_devices([device]))
 
@@ -43,8 +40,7 @@ class Box:
     """The GPUs of a worker beside its open attempts.
 
     Args:
-        key: the worker's key.
-        slots: its slots.
+        slots: the worker's slots.
         devices: its GPUs, as it reports them.
         share: the share of a GPU that each run takes at its start; see `MemoryNeed.bytes_of`.
         attempts: its open attempts that use GPUs, with their slots.
@@ -52,17 +48,18 @@ class Box:
 
     def __init__(
         self,
-        key: int,
         slots: int,
         devices: Sequence[DeviceState],
         *,
         share: float | None = None,
         attempts: Mapping[int, int],
     ) -> None:
-        self._key, self._devices, self._share, self._attempts = key, devices, share, attempts
+        self._devices, self._share, self._attempts = devices, share, attempts
         self._places = places_of_gpu(slots, len(devices))
         self._holders = {device["name"]: _holders(device, attempts) for device in devices}
         self._open: dict[tuple[Wish, bool], list[DeviceState]] = {}
+        self._rooms: dict[Wish, Room | None] = {}
+        self._held: dict[Wish, list[DeviceState]] = {}
         self._reported = {pk for device in devices for pk in device.get("attempts", ())}
 
     def has_enough(self, wish: Wish, *, runs: bool = True) -> bool:
@@ -74,6 +71,11 @@ class Box:
 
     def room(self, wish: Wish) -> Room | None:
         """Return the free GPUs for a job; None if the worker's free slots alone decide."""
+        if wish not in self._rooms:
+            self._rooms[wish] = self._room(wish)
+        return self._rooms[wish]
+
+    def _room(self, wish: Wish) -> Room | None:
         # Jobs that name their GPUs share them.
         if wish.names and self.has_enough(wish):
             return None
@@ -92,14 +94,17 @@ class Box:
 
     def held_from(self, wish: Wish) -> list[DeviceState]:
         """Return the GPUs of the kind that a job asks for whose memory is held."""
-        able = self.open_to(wish)
-        return [device for device in self._devices if self._accepts(wish, device) and device not in able]
+        if wish not in self._held:
+            able = {device["name"] for device in self.open_to(wish)}
+            accepted = [device for device in self._devices if wish.accepts(device)]
+            self._held[wish] = [device for device in accepted if device["name"] not in able]
+        return self._held[wish]
 
     def used_by_jobs(self, wish: Wish) -> list[str]:
         """Return the GPUs of the kind that a job asks for, where other jobs use all of them."""
         if wish.gpu is None:
             return []
-        accepted = [device["name"] for device in self._devices if self._accepts(wish, device)]
+        accepted = [device["name"] for device in self._devices if wish.accepts(device)]
         used = [name for name in accepted if len(self._holders[name]) >= self._places]
         return used if len(accepted) - len(used) < wish.slots else []
 
@@ -110,15 +115,12 @@ class Box:
             self._open[key] = [
                 device
                 for device in self._devices
-                if self._accepts(wish, device)
+                if wish.accepts(device)
                 and not lacks_memory(
                     device, wish.need, self._share, runs=runs and bool(self._holders[device["name"]])
                 )
             ]
         return self._open[key]
-
-    def _accepts(self, wish: Wish, device: DeviceState) -> bool:
-        return wish.accepts(self._key, device)
 
     def _least(self, wish: Wish) -> int:
         """Return how many GPUs a job needs. One with more slots than there are GPUs gets all of them."""

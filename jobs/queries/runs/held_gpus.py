@@ -86,8 +86,11 @@ class HeldGpus:
         if not self._devices:
             return None
         wish = self._wish_anywhere(job)
-        places = self._where_it_matters(wish)
-        return wish if places and any(worker.pk in places for worker in workers) else None
+        if not wish.takes_gpus:
+            return None
+        places, kept = self._where_it_matters(wish), self._reserved.kept_from(job)
+        matters = any(worker.pk in places or worker.pk in kept.names for worker in workers)
+        return (wish, kept.key) if matters else None
 
     def room(self, job: Job, worker: Worker) -> Room | None:
         """Return the free GPUs of a worker for a job; None if its free slots alone decide."""
@@ -129,10 +132,12 @@ class HeldGpus:
         return f"{sentence} {holders}.".strip() if holders else sentence
 
     def _wish(self, job: Job, worker: Worker) -> Wish | None:
-        """Return the job's wish; None if others do not matter for it on this worker."""
-        if worker.pk not in self._devices:
-            return None
+        """Return the job's wish for a worker; None if others do not matter for it there."""
         wish = self._wish_anywhere(job)
+        if not wish.takes_gpus or worker.pk not in self._devices:
+            return None
+        if kept := self._reserved.kept_from(job).names.get(worker.pk):
+            return wish._replace(kept=kept)
         return wish if worker.pk in self._where_it_matters(wish) else None
 
     def _where_it_matters(self, wish: Wish) -> frozenset[int]:
@@ -141,24 +146,20 @@ class HeldGpus:
             self._places[wish] = frozenset(
                 worker
                 for worker, devices in self._devices.items()
-                if wish.takes_gpus
-                and (worker in self._shared or not all(wish.accepts(worker, device) for device in devices))
+                if worker in self._shared or not all(map(wish.accepts, devices))
             )
         return self._places[wish]
 
     def _wish_anywhere(self, job: Job) -> Wish:
         if job.pk not in self._wishes:
-            wish = _wish_of(job)
-            if wish.takes_gpus:
-                wish = wish._replace(kept=self._reserved.keys_kept_from(job))
-            self._wishes[job.pk] = wish
+            self._wishes[job.pk] = _wish_of(job)
         return self._wishes[job.pk]
 
     def _box(self, worker: Worker) -> Box:
         if worker.pk not in self._boxes:
             share, attempts = worker.info.get("gpu_share"), self._attempts_of(worker)
             devices = self._devices[worker.pk]
-            self._boxes[worker.pk] = Box(worker.pk, worker.slots, devices, share=share, attempts=attempts)
+            self._boxes[worker.pk] = Box(worker.slots, devices, share=share, attempts=attempts)
         return self._boxes[worker.pk]
 
     def _attempts_of(self, worker: Worker) -> dict[int, int]:

@@ -2,22 +2,36 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from jobs import clock
 from jobs.models import Attempt, Job, Reservation, Worker
 from jobs.placement import sentences, state
 from jobs.placement.reservations import reserved_for_others
-from jobs.queries.runs.gpu_box import GpuKey
 from jobs.queries.runs.longest_run import longest_run
 from jobs.queries.runs.reservations import open_reservations, plain_reservation
 from jobs.spec.checks.gpu_memory import KEEPS_RESERVED_GPUS, is_gpu
 
 EARLIER_RELEASE = "It runs an earlier release, which cannot keep single GPUs, so others get none of its GPUs."
 
-type Kept = Mapping[GpuKey, state.Reservation]
-"""The GPUs that are reserved for others, with the reservation of each that begins first."""
+
+class Kept(NamedTuple):
+    """The GPUs that are reserved for others while a job may run.
+
+    Attributes:
+        names: their names, by the worker's key.
+        rows: the reservations of each worker, the first to begin first.
+        key: equal for the same GPUs.
+    """
+
+    names: Mapping[int, frozenset[str]] = MappingProxyType({})
+    rows: Mapping[int, Sequence[state.Reservation]] = MappingProxyType({})
+    key: Hashable = None
+
+
+NOTHING = Kept()
 
 
 class ReservedGpus:
@@ -38,11 +52,20 @@ class ReservedGpus:
             if row.gpus:
                 self._rows[row.pool].append(row)
         self._workers = {(worker.pool, worker.name): worker for worker in workers}
-        self._kept: dict[Hashable, tuple[Kept, frozenset[GpuKey]]] = {}
+        self._kept: dict[Hashable, Kept] = {}
 
-    def keys_kept_from(self, job: Job) -> frozenset[GpuKey]:
+    def kept_from(self, job: Job) -> Kept:
         """Return the GPUs that are reserved for others while a job may run."""
-        return self._kept_from(job)[1]
+        if not (rows := self._rows.get(job.pool)):
+            return NOTHING
+        seconds = longest_run(job, self._now)
+        key = (job.pool, job.created_by_id, job.project_id, seconds)
+        if key not in self._kept:
+            now = self._now.timestamp()
+            self._kept[key] = self._keep(
+                reserved_for_others(rows, job.created_by_id, job.project_id, seconds, now)
+            )
+        return self._kept[key]
 
     def describe(self, job: Job, workers: Iterable[Worker], *, with_limit: bool = False) -> str:
         """Return a sentence for each reservation that keeps GPUs of these workers from a job, or nothing.
@@ -52,11 +75,8 @@ class ReservedGpus:
             workers: those on which it could run.
             with_limit: adds which time limit would let it run. That depends on the job's own limit.
         """
-        kept = self._kept_from(job)[0]
-        if not kept:
-            return ""
-        shown = {worker.pk: worker for worker in workers}
-        found = {row.key: (row, shown[key]) for (key, _), row in kept.items() if key in shown}
+        kept = self.kept_from(job)
+        found = {row.key: (row, worker) for worker in workers for row in kept.rows.get(worker.pk, ())}
         parts = []
         for row, worker in sorted(found.values(), key=lambda pair: (pair[0].begins, pair[0].key)):
             if with_limit:
@@ -67,31 +87,21 @@ class ReservedGpus:
             parts += [] if worker.info.get(KEEPS_RESERVED_GPUS) else [EARLIER_RELEASE]
         return " ".join(parts)
 
-    def _kept_from(self, job: Job) -> tuple[Kept, frozenset[GpuKey]]:
-        if not (rows := self._rows.get(job.pool)):
-            return {}, frozenset()
-        seconds = longest_run(job, self._now)
-        key = (job.pool, job.created_by_id, job.project_id, seconds)
-        if key not in self._kept:
-            kept: dict[GpuKey, state.Reservation] = {}
-            now = self._now.timestamp()
-            for row in reserved_for_others(rows, job.created_by_id, job.project_id, seconds, now):
-                for gpu in self._gpus_for(row):
-                    kept.setdefault(gpu, row)
-            self._kept[key] = kept, frozenset(kept)
-        return self._kept[key]
+    def _keep(self, foreign: Iterable[state.Reservation]) -> Kept:
+        names: dict[int, frozenset[str]] = {}
+        rows: dict[int, list[state.Reservation]] = defaultdict(list)
+        for row in foreign:
+            if (worker := self._workers.get((row.pool, row.machine))) is not None:
+                rows[worker.pk].append(row)
+                names[worker.pk] = names.get(worker.pk, frozenset()) | _gpus_kept(row, worker)
+        return Kept(names, rows, frozenset(names.items()))
 
-    def _gpus_for(self, row: state.Reservation) -> list[GpuKey]:
-        """Return the GPUs that a reservation keeps: all, if the worker would not leave these alone."""
-        worker = self._workers.get((row.pool, row.machine))
-        if worker is None:
-            return []
-        names = [str(device["name"]) for device in worker.devices if is_gpu(device)]
-        return [
-            (worker.pk, name)
-            for name in names
-            if name in row.gpus or not worker.info.get(KEEPS_RESERVED_GPUS)
-        ]
+
+def _gpus_kept(row: state.Reservation, worker: Worker) -> frozenset[str]:
+    """Return the GPUs that a reservation keeps: all, if the worker would not leave these alone."""
+    if worker.info.get(KEEPS_RESERVED_GPUS):
+        return frozenset(row.gpus)
+    return frozenset(str(device["name"]) for device in worker.devices if is_gpu(device))
 
 
 def reserved_gpus(workers: Iterable[Worker], pool: str) -> ReservedGpus:

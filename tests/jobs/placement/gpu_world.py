@@ -85,12 +85,12 @@ class GpuWorld:
         devices = [
             {"name": name, "kind": "H200", "attempts": self._reports.get(name, [])} for name in self.names
         ]
-        box = Box(BOX, self.slots, devices, attempts=attempts)
+        box = Box(self.slots, devices, attempts=attempts)
         fitting: dict[Hashable, list[int]] = {}
         rooms: dict[Hashable, dict[int, Room]] = {}
         waiting = []
         for work in self.waiting:
-            kept = frozenset((BOX, gpu) for gpu in self.kept_from(work))
+            kept = frozenset(self.kept_from(work))
             wish = Wish(True, MemoryNeed(), work.slots, kept=kept)
             is_able = work.slots <= self.slots and box.has_enough(wish, runs=False)
             fitting[wish] = [BOX] if is_able else []
