@@ -50,13 +50,15 @@ def join_gpus(state: State, *, held: int, reserved: int) -> State:
     }
     waiting, rooms = list[Work](), dict[Hashable, dict[int, Room]]()
     views: dict[Hashable, dict[str, frozenset[str]]] = {}
+    numbers: dict[Hashable, int] = {}
     for work in state.waiting:
         limited = replace(work, seconds=rng.choice(LIMITS), takes_devices=True)
         who = (limited.person, limited.project, limited.seconds)
         if who not in views:
             views[who] = _kept(rows, limited, state.now)
         kept = views[who]
-        needs = (limited.slots, frozenset(kept.items()))
+        # A number, as from the scheduler.
+        needs = numbers.setdefault((limited.slots, frozenset(kept.items())), len(numbers))
         if needs not in rooms:
             rooms[needs] = _rooms(limited.slots, kept, state.machines, boxes)
         waiting.append(replace(limited, needs=needs))

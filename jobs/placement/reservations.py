@@ -209,5 +209,7 @@ class View:
 
     def own(self) -> dict[int, int]:
         """Return how many slots are kept now for the work's person or project, by machine."""
+        if not self._own:
+            return {}
         unused = {machine: sum(hold.unused for hold in holds) for machine, holds in self._own.items()}
         return {machine: slots for machine, slots in unused.items() if slots}

@@ -1,6 +1,6 @@
 """Declares the state on which a placement is decided, and the decision."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 type Person = int | None
@@ -89,7 +89,7 @@ class Room:
     least: int
     frees: Mapping[int, int] = field(default_factory=dict)
 
-    def slots(self, free: int, placed: int = 0, leaving: Iterable["Running"] = ()) -> int:
+    def slots(self, free: int, placed: int = 0, leaving: Sequence["Running"] = ()) -> int:
         """Return how many of a machine's free slots the work can use.
 
         Args:
@@ -97,7 +97,7 @@ class Room:
             placed: how many slots got devices since `free` of this object was counted.
             leaving: running work that has left by then; the machine's free slots have its slots already.
         """
-        freed = sum(self.frees.get(attempt.key, 0) for attempt in leaving)
+        freed = sum(self.frees.get(attempt.key, 0) for attempt in leaving) if leaving else 0
         left = max(self.free - placed + freed, 0)
         return free if left >= self.least else min(free, left)
 

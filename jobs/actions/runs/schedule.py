@@ -237,6 +237,7 @@ class _Works:
         workers = [worker for pool in live.values() for worker in pool.workers]
         self._held = HeldGpus(workers, ReservedGpus(reserved, workers, now))
         self._waits: dict[Hashable, str] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._candidates, self._live, self._now = candidates, live, now
         self._installing = cache(package_installs.running_installations)
         self._holders = Holders((candidate.job, candidate.trials) for candidate in candidates)
@@ -295,9 +296,8 @@ class _Works:
     def _needs(self, job: Job, suitable: Sequence[Worker]) -> Hashable:
         """Return the key of the needs; note which workers fit, and the GPUs that they have for it."""
         kind = self._held.kind(job, suitable)
-        needs: Hashable = self._live[job.pool].needs(job)
-        if kind is not None:
-            needs = (needs, kind)
+        # A number, since the decision looks for it again and again, and the parts take long to compare.
+        needs = self._numbers.setdefault((self._live[job.pool].needs(job), kind), len(self._numbers))
         if needs not in self.fitting:
             able = [worker for worker in suitable if self._held.is_able(job, worker)]
             self.fitting[needs] = [worker.pk for worker in able]
