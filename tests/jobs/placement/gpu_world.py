@@ -58,7 +58,7 @@ class GpuWorld:
         return self.gpus * self.places
 
     def step(self, seconds: float, *, lasts: float, reports: bool = True) -> Decision:
-        """End the runs whose time is over, decide, take GPUs for what is placed, and let time pass.
+        """End the runs whose time is over, decide, take GPUs for placed work, and let time pass.
 
         Args:
             seconds: how long until the next step.

@@ -26,7 +26,7 @@ def kill_at_every_step(
     A step is before or after a call of a function that changes something.
 
     Args:
-        action: what is killed.
+        action: the forks run it.
         watched: the functions.
         prepare: called before each fork.
         check: called after each kill, with the number of the step.

@@ -1,4 +1,4 @@
-"""Single GPUs of a box are reserved: others do not get them, and each reader learns what it may know."""
+"""Single GPUs of a box are reserved: others do not get them, and only some readers learn for whom."""
 
 import datetime as dt
 from typing import Any
@@ -20,7 +20,7 @@ KEEPS = {"keeps_reserved_gpus": True}
 
 
 class Box(PretendWorker):
-    """A worker with GPUs, whose runs get the GPUs that the test says."""
+    """A worker with GPUs, whose runs get the GPUs that the test chooses."""
 
     def __init__(self, gpus: int = 2, **fields: Any) -> None:
         super().__init__(**{"slots": gpus, "gpus": gpus, "name": "box", "info": KEEPS} | fields)
