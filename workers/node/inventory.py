@@ -73,7 +73,7 @@ class Inventory:
             log.warning("all GPUs of this worker answer again")
 
     def _gpu_facts(self) -> dict[str, Any]:
-        """Return what the scheduler must know of how runs take GPUs; empty without any.
+        """Return facts for the scheduler about how runs take GPUs; empty without any.
 
         That is the share of a GPU that they take at their start, if the operator had them take some.
         """

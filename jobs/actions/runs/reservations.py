@@ -27,7 +27,7 @@ LATE = dt.timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class WantedReservation:
-    """What is to be kept for a person or a project.
+    """Slots or GPUs that are to be kept for a person or a project.
 
     Attributes:
         pool: the pool.

@@ -175,7 +175,7 @@ def reasons_to_wait(jobs: Sequence[Job], reader: User | None = None) -> dict[int
 
     Args:
         jobs: the jobs.
-        reader: who reads the sentences; without one, they name nobody for whom slots are reserved.
+        reader: who reads the sentences; without one, holders of reservations are not named.
     """
     waiting = {job.pk: job.why_waiting for job in jobs if job.state in WAITING}
     if not all(waiting.values()):

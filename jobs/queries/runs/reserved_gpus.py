@@ -73,7 +73,7 @@ class ReservedGpus:
         Args:
             job: the job.
             workers: those on which it could run.
-            with_limit: adds which time limit would let it run. That depends on the job's own limit.
+            with_limit: adds the time limit with which it could run. That depends on the job's own limit.
         """
         kept = self.kept_from(job)
         found = {row.key: (row, worker) for worker in workers for row in kept.rows.get(worker.pk, ())}

@@ -33,7 +33,7 @@ def waiting_reasons(search: Job, reader: User | None = None) -> dict[int, str]:
 
     Args:
         search: the job.
-        reader: who reads the reasons; without one, they name nobody for whom slots are reserved.
+        reader: who reads the reasons; without one, holders of reservations are not named.
     """
     waiting = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
     rows = list(waiting.order_by("number").only(*FIELDS))

@@ -25,7 +25,7 @@ MOST = 0.9
 """No job needs more, so that a desktop or a monitor with a few hundred MB keeps no job away."""
 GB = 1e9
 KEEPS_RESERVED_GPUS = "keeps_reserved_gpus"
-"""The entry of a worker's facts that says that it looks at reservations when it takes a GPU."""
+"""The entry of a worker's facts with which it reports that it looks at reservations when it takes a GPU."""
 LONGEST_NAME = 40
 """In characters: others choose the names of their programs."""
 

@@ -75,7 +75,7 @@ class AttemptGpus:
             self.warning = self._node.no_gpu
 
     async def _read_reserved(self, attempt: int, calls: DatabaseCalls) -> ReservedGpus | None:
-        """Return what is reserved; None if the attempt has ended before the database answered."""
+        """Return the reserved GPUs; None if the attempt has ended before the database answered."""
         if not self._node.devices.count:
             return ReservedGpus()
         found: list[ReservedGpus] = []
