@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.placement.reservations import reserved_for_others
 from jobs.placement.state import Machine, Reservation, Room, Running, State, Work
-from jobs.queries.runs.gpu_box import Box, Wish
+from jobs.queries.runs.gpus.box import Box, Wish
 from jobs.spec.checks.gpu_memory import MemoryNeed
 
 GB = 10**9

@@ -56,7 +56,7 @@ def reserved(row: Reservation, machine: str) -> str:
 def for_others(reservation: int) -> str:
     """Return for whom a reservation is, for readers of whom it is unknown whether they may see that.
 
-    `jobs.queries.runs.reservation_names` puts the holder's name here for those who may.
+    `jobs.queries.runs.reservations.name_holders` puts the holder's name here for those who may.
     """
     return f"for others (reservation {reservation})"
 

@@ -14,7 +14,8 @@ from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.messages.events import RunnerEvent
 from jobs.messages.sandbox import SandboxRecord
 from jobs.messages.task import Task
-from jobs.queries.runs import held_gpus, reserved_gpus
+from jobs.queries.runs import held_gpus
+from jobs.queries.runs.gpus import reserved
 from jobs.queries.search import learning_curves
 from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
@@ -90,7 +91,7 @@ class DatabaseAttemptRepository:
 
     async def reserved_gpus(self, attempt: int) -> ReservedGpus:
         found = await self._claims.call(
-            self._held(attempt, lambda: reserved_gpus.gpus_of_attempt(attempt)), timeout=CALL_TIMEOUT_SECONDS
+            self._held(attempt, lambda: reserved.gpus_of_attempt(attempt)), timeout=CALL_TIMEOUT_SECONDS
         )
         return ReservedGpus(found.kept, found.own)
 

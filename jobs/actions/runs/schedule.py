@@ -30,10 +30,10 @@ from jobs.queries.code import package_installs
 from jobs.queries.people import quotas
 from jobs.queries.runs import open_attempts, pools, reservations, shares
 from jobs.queries.runs.devices import jobs_with_needs
+from jobs.queries.runs.gpus.reserved import ReservedGpus
 from jobs.queries.runs.held_gpus import HeldGpus
-from jobs.queries.runs.longest_run import longest_run
 from jobs.queries.runs.open_attempts import OpenAttempt
-from jobs.queries.runs.reserved_gpus import ReservedGpus
+from jobs.queries.runs.reservations import longest_run
 from jobs.queries.search import batches
 from jobs.queries.search.waiting import BUILDING_FIRST, CHOOSING_FAILED, CHOOSING_TRIALS, limit_reason
 from jobs.states import PLACEABLE, WAITING, Desired, JobState

@@ -12,8 +12,8 @@ from jobs import clock
 from jobs.models import Attempt, Job, Worker
 from jobs.placement.state import Room
 from jobs.queries.runs.devices import gpu_of, jobs_with_needs, mesh_of
-from jobs.queries.runs.gpu_box import Box, Wish
-from jobs.queries.runs.reserved_gpus import ReservedGpus
+from jobs.queries.runs.gpus.box import Box, Wish
+from jobs.queries.runs.gpus.reserved import ReservedGpus
 from jobs.spec.checks.gpu_memory import (
     UNKNOWN_NEED,
     DeviceState,

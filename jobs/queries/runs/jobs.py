@@ -33,7 +33,7 @@ from jobs.models import (
 from jobs.models.job import JobQuerySet
 from jobs.queries.runs import progress
 from jobs.queries.runs.health import scheduler_is_alive
-from jobs.queries.runs.reservation_names import name_holders
+from jobs.queries.runs.reservations import name_holders
 from jobs.queries.runs.steps import steps_of
 from jobs.queries.search import outcomes
 from jobs.states import FINAL, WAITING

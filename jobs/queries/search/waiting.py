@@ -9,9 +9,9 @@ from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.placement.sentences import format_slots
 from jobs.queries.code import package_installs
 from jobs.queries.runs.devices import fitting_workers, why_none_fits
+from jobs.queries.runs.gpus.reserved import reserved_gpus
 from jobs.queries.runs.held_gpus import HeldGpus
-from jobs.queries.runs.reservation_names import name_holders
-from jobs.queries.runs.reserved_gpus import reserved_gpus
+from jobs.queries.runs.reservations import name_holders
 from jobs.queries.search import outcomes
 from jobs.states import PLACEABLE, WAITING, Desired, TrialState
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from jobs.placement.decision import decide
 from jobs.placement.reservations import reserved_for_others
 from jobs.placement.state import Decision, Reservation, Room, Running, State, Work
-from jobs.queries.runs.gpu_box import Box, Wish
+from jobs.queries.runs.gpus.box import Box, Wish
 from jobs.spec.checks.gpu_memory import MemoryNeed
 from tests.jobs.placement.situations import NOW, machine, running
 from workers.supervise.attempt.devices import Devices

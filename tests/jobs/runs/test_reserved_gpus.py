@@ -11,8 +11,8 @@ from jobs.actions.runs import reservations, schedule, workers
 from jobs.actions.runs.reservations import WantedReservation
 from jobs.errors import BadInput
 from jobs.models import Attempt, Job, Membership, Reservation, User
+from jobs.queries.runs.gpus.reserved import gpus_of_attempt
 from jobs.queries.runs.jobs import reasons_to_wait
-from jobs.queries.runs.reserved_gpus import gpus_of_attempt
 from tests.jobs.yard import PretendWorker, Yard
 
 HOUR = dt.timedelta(hours=1)

@@ -10,8 +10,7 @@ from jobs import clock
 from jobs.models import Attempt, Job, Reservation, Worker
 from jobs.placement import sentences, state
 from jobs.placement.reservations import reserved_for_others
-from jobs.queries.runs.longest_run import longest_run
-from jobs.queries.runs.reservations import open_reservations, plain_reservation
+from jobs.queries.runs.reservations import longest_run, open_reservations, plain_reservation
 from jobs.spec.checks.gpu_memory import KEEPS_RESERVED_GPUS, is_gpu
 
 EARLIER_RELEASE = "It runs an earlier release, which cannot keep single GPUs, so others get none of its GPUs."
