@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
+from benchmarks.placement_gpus import join_gpus
 from jobs.placement.decision import decide
 from jobs.placement.state import Limit, Machine, Reservation, Running, State, Work
 
@@ -119,6 +120,28 @@ def measure(name: str, state: State, repeats: int) -> None:
     print(f"| {name} | {placed:,} | {now:.0f} | {formerly:.0f} | {now / formerly:.2f} |")
 
 
+def measure_gpus(jobs: int, slots: int, repeats: int) -> None:
+    """Print a table of decisions with the GPUs joined."""
+    free, boxes = make_state(jobs, slots, free=True), slots // SLOTS_OF_MACHINE
+    small = make_state(jobs, slots, free=True, sizes=(1,))
+    print(f"\n{boxes} boxes of {SLOTS_OF_MACHINE} GPUs, half of which are in use\n")
+    print("| state | needs that differ | placed | joined, ms | decision, ms |")
+    print("|---|---|---|---|---|")
+    for name, plain, held, reserved in (
+        ("GPUs alone", free, 0, 0),
+        ("strangers hold 60 GPUs", free, 60, 0),
+        ("20 GPUs reserved", free, 0, 20),
+        ("60 held, 20 reserved", free, 60, 20),
+        ("60 held, 20 reserved, jobs of one slot", small, 60, 20),
+        ("60 held, 100 reserved", free, 60, 100),
+    ):
+        joining = median_ms(lambda: join_gpus(plain, held=held, reserved=reserved), repeats)  # noqa: B023
+        state = join_gpus(plain, held=held, reserved=reserved)
+        deciding = median_ms(lambda: decide(state), repeats)  # noqa: B023
+        placed = len(decide(state).placements)
+        print(f"| {name} | {len(state.rooms)} | {placed:,} | {joining:.0f} | {deciding:.0f} |")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -136,6 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measure("10 reservations", reserved, options.repeats)
     small = make_state(options.jobs, options.slots, free=True, sizes=(1,))
     measure("small jobs, all slots free", small, options.repeats)
+    measure_gpus(options.jobs, options.slots, options.repeats)
     if options.database:
         measure_database(options.jobs, options.slots)
 
@@ -149,6 +173,7 @@ def measure_database(jobs: int, slots: int) -> None:
     from benchmarks.placement_rows import measure_passes
 
     measure_passes(jobs, slots)
+    measure_passes(jobs, slots, gpus=True)
 
 
 if __name__ == "__main__":

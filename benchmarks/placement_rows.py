@@ -2,28 +2,46 @@
 
 import statistics
 import time
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs.actions.runs import schedule
-from jobs.models import Attempt, Job, Project, User, Worker
+from jobs.models import Attempt, Job, Project, Reservation, User, Worker
+from jobs.spec.checks.gpu_memory import KEEPS_RESERVED_GPUS
 
 SLOTS_OF_WORKER = 8
 PERSONS = 50
+HELD, RESERVED = 60, 20
+GB = 10**9
 
 
-def make_rows(jobs: int, slots: int) -> None:
-    """Create queued jobs of many people, and busy workers."""
+def make_rows(jobs: int, slots: int, *, gpus: bool = False) -> None:
+    """Create queued jobs of many people, and busy workers.
+
+    Args:
+        jobs: how many jobs wait.
+        slots: how many slots there are.
+        gpus: whether each slot has a GPU; strangers hold 60 of them, and 20 more are reserved.
+    """
     people = User.objects.bulk_create(User(username=f"bench-{number}") for number in range(PERSONS))
     project = Project.objects.create(slug="bench", name="Bench", created_by=people[0])
     now = timezone.now()
     lease = now + timedelta(hours=1)
     workers = Worker.objects.bulk_create(
         Worker(
-            name=f"bench-{number}", host="h", pid=1, pool="default", slots=SLOTS_OF_WORKER, lease_until=lease
+            name=f"bench-{number}",
+            host="h",
+            pid=1,
+            pool="default",
+            slots=SLOTS_OF_WORKER,
+            lease_until=lease,
+            devices=_gpus(held=number < HELD) if gpus else [],
+            info={KEEPS_RESERVED_GPUS: True},
         )
         for number in range(slots // SLOTS_OF_WORKER)
     )
@@ -39,6 +57,8 @@ def make_rows(jobs: int, slots: int) -> None:
         )
         for number in range(jobs + len(workers))
     )
+    if gpus:
+        _reserve(workers, people)
     running = rows[jobs:]
     Job.objects.filter(pk__in=[job.pk for job in running]).update(state="running")
     Attempt.objects.bulk_create(
@@ -56,11 +76,38 @@ def make_rows(jobs: int, slots: int) -> None:
     )
 
 
-def measure_passes(jobs: int, slots: int) -> None:
+def _gpus(*, held: bool) -> list[dict[str, Any]]:
+    gpus: list[dict[str, Any]] = [
+        {"name": f"gpu:{number}", "kind": "H100", "memory_bytes": 80 * GB}
+        for number in range(SLOTS_OF_WORKER)
+    ]
+    gpus[0] |= {"others_bytes": 79 * GB} if held else {}
+    return gpus
+
+
+def _reserve(workers: Sequence[Worker], people: Sequence[User]) -> None:
+    now = timezone.now()
+    Reservation.objects.bulk_create(
+        Reservation(
+            pool="default",
+            worker=workers[number].name,
+            slots=1,
+            gpus=[f"gpu:{7 - number % 2}"],
+            begins=now + timedelta(hours=number % 2),
+            ends=now + timedelta(hours=2),
+            person=people[number],
+            created_by=people[0],
+        )
+        for number in range(RESERVED)
+    )
+
+
+def measure_passes(jobs: int, slots: int, *, gpus: bool = False) -> None:
     """Print the time and the statements of the first pass, which writes reasons, and of later ones."""
     with transaction.atomic():
-        make_rows(jobs, slots)
-        print(f"\n{connection.vendor}: {jobs:,} queued jobs, all {slots:,} slots taken\n")
+        make_rows(jobs, slots, gpus=gpus)
+        joined = f", with GPUs: {HELD} held, {RESERVED} reserved" if gpus else ""
+        print(f"\n{connection.vendor}: {jobs:,} queued jobs, all {slots:,} slots taken{joined}\n")
         print("| pass | wall, ms | CPU, ms | statements |\n|---|---|---|---|")
         _print_pass("first, writes reasons", 1)
         _print_pass("further", 5)

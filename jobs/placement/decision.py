@@ -26,16 +26,24 @@ class _Choice:
     """The machines for works that are alike, the one with the most usable slots first.
 
     During a pass, a machine never gets more usable slots. So an entry of the heap is at worst too high, and a
-    choice that is exhausted stays so.
+    choice that is exhausted stays so. Nor is a machine that is blocked opened again.
+
+    Attributes:
+        machines: the machines.
+        usable: how many slots of a machine the works can use.
+        view: what reservations keep from the works.
+        is_exhausted: whether none has room for one more.
+        first: the work behind which all of them wait, once no machine is left for which they could wait.
     """
 
-    def __init__(self, machines: list[Machine], usable: dict[int, int]) -> None:
-        self.machines = machines
+    def __init__(self, machines: list[Machine], usable: "_Usable", view: View | None) -> None:
+        self.machines, self.usable, self.view = machines, usable, view
         self.is_exhausted = False
-        self._heap = [(-usable[machine.key], place) for place, machine in enumerate(machines)]
+        self.first: Work | None = None
+        self._heap = [(-usable(machine), place) for place, machine in enumerate(machines)]
         heapq.heapify(self._heap)
 
-    def best(self, current: "_Usable", blocked: dict[int, Work]) -> tuple[Machine, int] | None:
+    def best(self, blocked: dict[int, Work]) -> tuple[Machine, int] | None:
         """Return the machine with the most usable slots, and their number. None if all are blocked."""
         while self._heap:
             known, place = self._heap[0]
@@ -43,7 +51,7 @@ class _Choice:
             if machine.key in blocked:
                 heapq.heappop(self._heap)
                 continue
-            slots = current(machine)
+            slots = self.usable(machine)
             if slots == -known:
                 return machine, slots
             heapq.heapreplace(self._heap, (-slots, place))
@@ -71,7 +79,10 @@ class _Usable:
 
     def __call__(self, machine: Machine, leaving: Sequence[Running] = ()) -> int:
         """Return how many slots the work can use; with `leaving`, once these attempts have left."""
-        free = self._free[machine.key] + sum(attempt.slots for attempt in leaving)
+        free = self._free[machine.key]
+        # Mostly nothing leaves, and this is called for each machine and kind of work.
+        if leaving:
+            free += sum(attempt.slots for attempt in leaving)
         if self._view is not None:
             free -= self._view.kept(machine.key)
         room = self._rooms.get(machine.key)
@@ -88,6 +99,7 @@ class _Pass:
         self._blocked: dict[int, Work] = {}
         self._with_devices: dict[int, int] = defaultdict(int)
         self._choices: dict[_Kind, _Choice] = {}
+        self._choice_of: dict[int, _Choice] = {}
         self._of_person: dict[Person, int] = defaultdict(int)
         self._of_project: dict[int | None, int] = defaultdict(int)
         self._of_job: dict[int, int] = defaultdict(int)
@@ -144,7 +156,7 @@ class _Pass:
 
     def _choose(self, work: Work) -> Machine | None:
         """Return the machine on which work is placed: one that has its checkpoints, if there is one."""
-        usable = self._usable(work)
+        usable = self._choice(work).usable
         if (reserved := self._reserved_for(work, usable)) is not None:
             return reserved
         if work.near:
@@ -156,14 +168,14 @@ class _Pass:
 
     def _reserved_for(self, work: Work, usable: _Usable) -> Machine | None:
         """Return a machine that has enough slots reserved for the work, also if other work waits for it."""
-        view = self._view(work)
+        view = self._choice(work).view
         if view is None or not (own := view.own()):
             return None
         fitting = (machine for machine in self._fitting(work) if own.get(machine.key, 0) >= work.slots)
         return next((machine for machine in fitting if usable(machine) >= work.slots), None)
 
     def _best(self, work: Work) -> Machine | None:
-        best = self._choice(work).best(self._usable(work), self._blocked)
+        best = self._choice(work).best(self._blocked)
         return best[0] if best is not None and best[1] >= work.slots else None
 
     def _has_room(self, work: Work) -> bool:
@@ -189,9 +201,12 @@ class _Pass:
 
         Return whether it blocks any.
         """
-        fitting = self._fitting(work)
+        choice, reasons = self._choice(work), self._decision.reasons
+        if choice.first is not None:
+            reasons[work.key] = sentences.behind(work, choice.first)
+            return False
+        fitting = choice.machines
         open_ = [machine for machine in fitting if machine.key not in self._blocked]
-        reasons = self._decision.reasons
         if all(machine.closed for machine in fitting):
             # The machines are not blocked: all their works wait for this reason, and each shows it.
             reasons[work.key] = fitting[0].closed
@@ -199,8 +214,7 @@ class _Pass:
         waited_for = [machine for machine in open_ if not self._is_reserved(machine, work)]
         if waited_for:
             total = sum(machine.slots for machine in fitting)
-            usable = self._usable(work)
-            free = max(usable(machine) for machine in open_)
+            free = max(choice.usable(machine) for machine in open_)
             texts = (*(machine.note for machine in fitting), work.note)
             notes = " ".join(dict.fromkeys(text for text in texts if text))
             reasons[work.key] = sentences.no_room(work, total, max(free, 0), notes)
@@ -209,6 +223,7 @@ class _Pass:
             return True
         first = next((self._blocked[m.key] for m in fitting if m.key in self._blocked), None)
         if first is not None:
+            choice.first = first
             reasons[work.key] = sentences.behind(work, first)
         else:
             reasons[work.key] = self._describe_reservation(work, fitting)
@@ -216,14 +231,14 @@ class _Pass:
 
     def _is_reserved(self, machine: Machine, work: Work) -> bool:
         """Return whether others' reservations leave too few slots of a machine, even if nothing ran there."""
-        view = self._view(work)
+        view = self._choice(work).view
         return view is not None and machine.slots - view.reserved(machine.key) < work.slots
 
     def _describe_reservation(self, work: Work, fitting: Iterable[Machine]) -> str:
-        view = self._view(work)
+        view = self._choice(work).view
         for machine in fitting:
             if view is not None and (row := view.first(machine.key)) is not None:
-                return sentences.reserved(work, row, machine.name, self._state.now)
+                return sentences.reserved_while_it_runs(row, machine.name, work.seconds, self._state.now)
         raise AssertionError(f"no reservation hinders job {work.job}")
 
     def _preempt(self, blocking: list[Work]) -> None:
@@ -237,19 +252,13 @@ class _Pass:
                 for machine in self._fitting(work)
                 if self._blocked.get(machine.key) is work and not machine.closed
             ]
-            preemptions, reason = candidates.make_room(work, waited_for, self._usable(work))
+            preemptions, reason = candidates.make_room(work, waited_for, self._choice(work).usable)
             self._decision.preemptions += preemptions
             if reason:
                 self._decision.reasons[work.key] += f" {reason}"
 
     def _fitting(self, work: Work) -> list[Machine]:
         return self._choice(work).machines
-
-    def _usable(self, work: Work) -> _Usable:
-        return _Usable(self._free, self._view(work), self._rooms(work), self._with_devices)
-
-    def _rooms(self, work: Work) -> Mapping[int, Room]:
-        return self._state.rooms.get(work.needs, {})
 
     def _view(self, work: Work) -> View | None:
         """Return what reservations in the work's pool keep from it; None if there are none."""
@@ -262,13 +271,19 @@ class _Pass:
         return self._views[who]
 
     def _choice(self, work: Work) -> _Choice:
-        kind = (work.needs, work.slots, self._view(work))
+        """Return the machines for work. It is asked for several times, and its key takes long to compute."""
+        known = self._choice_of.get(work.key)
+        if known is not None:
+            return known
+        view = self._view(work)
+        kind = (work.needs, work.slots, view)
         choice = self._choices.get(kind)
         if choice is None:
             machines = [self._machines[key] for key in self._state.fitting[work.needs]]
-            usable = self._usable(work)
-            choice = _Choice(machines, {machine.key: usable(machine) for machine in machines})
-            self._choices[kind] = choice
+            rooms = self._state.rooms.get(work.needs, {})
+            usable = _Usable(self._free, view, rooms, self._with_devices)
+            choice = self._choices[kind] = _Choice(machines, usable, view)
+        self._choice_of[work.key] = choice
         return choice
 
 

@@ -82,6 +82,34 @@ def first_conflict(
     return None
 
 
+def first_gpu_conflict(new: Reservation, others: Iterable[Reservation]) -> tuple[Reservation, str] | None:
+    """Return an existing reservation that has a GPU of a new one at the same time, and the GPU; or None."""
+    for row in sorted(others, key=lambda row: (row.begins, row.key)):
+        shared = [gpu for gpu in new.gpus if gpu in row.gpus]
+        if shared and row.machine == new.machine and row.begins < new.ends and new.begins < row.ends:
+            return row, shared[0]
+    return None
+
+
+def reserved_for_others(
+    rows: Iterable[Reservation], person: Person, project: int | None, seconds: float | None, now: float
+) -> list[Reservation]:
+    """Return the reservations for others that hold at some time while work may run, the first to begin first.
+
+    Args:
+        rows: reservations of the work's pool.
+        person: who submitted the work.
+        project: the work's project.
+        seconds: how long the work may run from now on; None without a limit.
+        now: the present time.
+    """
+    end = now + (UNLIMITED if seconds is None else seconds)
+    # A limit of no time at all still meets what holds now.
+    met = [row for row in rows if row.ends > now and (row.begins < end or row.begins <= now)]
+    foreign = [row for row in met if not row.is_for(person, project)]
+    return sorted(foreign, key=lambda row: (row.begins, row.key))
+
+
 def _moments(rows: Iterable[Reservation], new: Reservation) -> list[float]:
     """Return the times at which the number of active reservations may rise."""
     return sorted({new.begins, *(row.begins for row in rows if row.begins > new.begins)})
@@ -181,5 +209,7 @@ class View:
 
     def own(self) -> dict[int, int]:
         """Return how many slots are kept now for the work's person or project, by machine."""
+        if not self._own:
+            return {}
         unused = {machine: sum(hold.unused for hold in holds) for machine, holds in self._own.items()}
         return {machine: slots for machine, slots in unused.items() if slots}

@@ -42,17 +42,40 @@ def behind(work: Work, first: Work) -> str:
     return f"{reason}."
 
 
-def reserved(work: Work, row: Reservation, machine: str, now: float) -> str:
-    """Return that slots are reserved for others while work would run."""
-    what = format_slots(row.slots) if row.slots is not None else "all slots"
+def reserved(row: Reservation, machine: str) -> str:
+    """Return that slots or GPUs are reserved for others. It names no holder, whom not all may see."""
+    if row.gpus:
+        what = " and ".join(row.gpus)
+    else:
+        what = format_slots(row.slots) if row.slots is not None else "all slots"
     where = f"worker {machine}" if row.machine else f"pool {row.pool}"
     begins, ends = format_time(row.begins), format_time(row.ends)
-    reason = f"Reserved for others from {begins} to {ends}: {what} of {where}"
+    return f"Reserved {for_others(row.key)} from {begins} to {ends}: {what} of {where}."
+
+
+def for_others(reservation: int) -> str:
+    """Return for whom a reservation is, for readers of whom it is unknown whether they may see that.
+
+    `jobs.queries.runs.reservations.name_holders` puts the holder's name here for those who may.
+    """
+    return f"for others (reservation {reservation})"
+
+
+def reserved_while_it_runs(row: Reservation, machine: str, seconds: float | None, now: float) -> str:
+    """Return that slots or GPUs are reserved for others while work would run, and which limit would do.
+
+    Args:
+        row: the reservation.
+        machine: the name of a machine for which it is.
+        seconds: how long the work may run; None without a limit.
+        now: the present time.
+    """
+    reason = reserved(row, machine)
     if row.begins <= now:
-        return f"{reason}."
-    if work.seconds is not None:
-        return f"{reason}. With its time limit of {work.seconds / 60:g} minutes, it could still run then."
-    reason = f"{reason}. A job without a time limit may run for {UNLIMITED / 3600:g} h"
+        return reason
+    if seconds is not None:
+        return f"{reason} With its time limit of {seconds / 60:g} minutes, it could still run then."
+    reason = f"{reason} A job without a time limit may run for {UNLIMITED / 3600:g} h"
     if (minutes := int((row.begins - now) // 60)) < 1:
         return f"{reason}."
     return f"{reason}; one with resources.max_minutes of at most {minutes} ends before."

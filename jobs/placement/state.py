@@ -1,6 +1,6 @@
 """Declares the state on which a placement is decided, and the decision."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 type Person = int | None
@@ -89,7 +89,7 @@ class Room:
     least: int
     frees: Mapping[int, int] = field(default_factory=dict)
 
-    def slots(self, free: int, placed: int = 0, leaving: Iterable["Running"] = ()) -> int:
+    def slots(self, free: int, placed: int = 0, leaving: Sequence["Running"] = ()) -> int:
         """Return how many of a machine's free slots the work can use.
 
         Args:
@@ -97,7 +97,7 @@ class Room:
             placed: how many slots got devices since `free` of this object was counted.
             leaving: running work that has left by then; the machine's free slots have its slots already.
         """
-        freed = sum(self.frees.get(attempt.key, 0) for attempt in leaving)
+        freed = sum(self.frees.get(attempt.key, 0) for attempt in leaving) if leaving else 0
         left = max(self.free - placed + freed, 0)
         return free if left >= self.least else min(free, left)
 
@@ -139,11 +139,12 @@ class Reservation:
         key: its number.
         pool: the pool.
         machine: the worker's name; empty for the whole pool.
-        slots: how many slots; None for all.
+        slots: how many slots; None for all. Those of reserved GPUs are counted.
         begins: the first second.
         ends: the second after the last one.
         person: for whom it is, if it is for a person.
         project: for which project it is, if it is for one.
+        gpus: the names of GPUs of the machine; empty if any slots will do.
     """
 
     key: int
@@ -154,6 +155,7 @@ class Reservation:
     ends: float
     person: int | None
     project: int | None
+    gpus: tuple[str, ...] = ()
 
     def is_for(self, person: Person, project: int | None) -> bool:
         """Return whether jobs of this person in this project may use the slots."""

@@ -54,11 +54,19 @@ def test_a_persons_limit_is_set(people: People, ada: User) -> None:
 
 
 def test_slots_are_reserved_from_now_on(people: People, ada: User) -> None:
-    answer = send(command(21, "/api/v1/reservations"), people)
+    answer = send(command(21, '"slots": 2'), people)
     assert answer.status_code == 201, answer.content
     row = Reservation.objects.get()
     assert (row.person, row.slots, row.worker, row.note) == (ada, 2, "", "demo")
     assert row.begins <= timezone.now()
+
+
+def test_a_gpu_of_a_box_is_reserved(people: People, ada: User) -> None:
+    PretendWorker(slots=2, gpus=2, name="box", info={"keeps_reserved_gpus": True})
+    answer = send(command(21, '"gpus"'), people)
+    assert answer.status_code == 201, answer.content
+    row = Reservation.objects.get()
+    assert (row.person, row.worker, row.gpus, row.slots) == (ada, "box", ["gpu:1"], 1)
 
 
 def test_preemption_is_switched_on(people: People) -> None:

@@ -40,6 +40,7 @@ def test_a_reservation_is_made_listed_ended_and_deleted(admin: Caller) -> None:
         "pool": "default",
         "worker": "box",
         "slots": 1,
+        "gpus": [],
         "begins": 0,
         "ends": 0,
         "user": "root",
@@ -66,6 +67,16 @@ def test_reservations_are_listed_by_pool(admin: Caller) -> None:
     assert [row["pool"] for row in admin.get("/reservations", pool="large").json()["items"]] == ["large"]
 
 
+def test_gpus_of_a_worker_are_reserved_with_their_slots(admin: Caller) -> None:
+    PretendWorker(slots=4, gpus=2, name="box", info={"keeps_reserved_gpus": True})
+    made = admin.post("/reservations", body(worker="box", gpus=["gpu:1"]))
+    assert made.status_code == 201, made.content
+    assert (made.json()["gpus"], made.json()["slots"]) == (["gpu:1"], 2)
+    twice = admin.post("/reservations", body(worker="box", gpus=["gpu:1"]))
+    assert pointers(twice) == ["/gpus"]
+    assert admin.post("/reservations", body(worker="box", gpus=["gpu:0"])).status_code == 201
+
+
 @pytest.mark.parametrize(
     ("fields", "pointer"),
     [
@@ -74,6 +85,10 @@ def test_reservations_are_listed_by_pool(admin: Caller) -> None:
         ({"worker": "bix"}, "/worker"),
         ({"slots": 0}, "/slots"),
         ({"slots": 99}, "/slots"),
+        ({"gpus": ["gpu:0"]}, "/worker"),
+        ({"worker": "box", "gpus": ["gpu:0"]}, "/gpus"),
+        ({"worker": "box", "gpus": "gpu:0"}, "/gpus"),
+        ({"worker": "box", "gpus": ["x" * 33]}, "/gpus/0"),
         ({"begins": "yesterday"}, "/begins"),
         ({"begins": "0001-01-01T00:00:00+14:00"}, "/begins"),
         ({"begins": "9999-12-31T23:59:59-14:00"}, "/begins"),

@@ -28,6 +28,7 @@ from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import (
     Assignment,
     DatabaseUnavailable,
+    ReservedGpus,
     StoredArtifact,
 )
 from workers.supervise.pool.runner_pool import RunnerPool
@@ -83,6 +84,8 @@ class FakeRepository:
     unneeded: set[str] = field(default_factory=set)
     """Checkpoints from which nothing will resume."""
 
+    reserved: dict[int, ReservedGpus] = field(default_factory=dict)
+    """The reserved GPUs as single attempts see them."""
     share: float | None = None
     """The events a second that each attempt may record."""
     shares: dict[int, float | None] = field(default_factory=dict)
@@ -120,6 +123,10 @@ class FakeRepository:
             source="bundled",
             bundled=json.dumps(self.scripts[attempt]),
         )
+
+    async def reserved_gpus(self, attempt: int) -> ReservedGpus:
+        self._check()
+        return self.reserved.get(attempt, ReservedGpus())
 
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         self._check()

@@ -53,6 +53,24 @@ def test_a_refused_reservation_is_shown_again_with_its_entries(admin: Client) ->
     assert not Reservation.objects.exists()
 
 
+def test_gpus_are_reserved_on_the_page_and_named_in_the_week(people: People, admin: Client) -> None:
+    box = factories.make_worker("box", slots=2)
+    box.devices = [{"name": f"gpu:{number}", "kind": "NVIDIA H200"} for number in range(2)]
+    box.info = {"keeps_reserved_gpus": True}
+    box.save(update_fields=["devices", "info"])
+    refused = admin.post("/workers/reservations", entries(worker="box", gpus="gpu:1, gpu:7"))
+    assert refused.status_code == 422
+    page = refused.content.decode()
+    assert "worker box has no &#x27;gpu:7&#x27;; its GPUs are gpu:0, gpu:1" in page
+    assert 'value="gpu:1, gpu:7"' in page
+    assert admin.post("/workers/reservations", entries(worker="box", gpus="gpu:0 gpu:1")).status_code == 303
+    row = Reservation.objects.get()
+    assert (row.gpus, row.slots) == (["gpu:0", "gpu:1"], 2)
+    assert re.search(
+        rf"member ?: gpu:0, gpu:1 of box.*reservation {row.pk}", text_of(admin.get("/workers")), re.S
+    )
+
+
 def test_members_see_no_form_and_may_end_their_own_reservation(people: People) -> None:
     factories.make_worker("box", slots=4)
     now = timezone.now()

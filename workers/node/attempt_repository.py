@@ -15,6 +15,7 @@ from jobs.messages.events import RunnerEvent
 from jobs.messages.sandbox import SandboxRecord
 from jobs.messages.task import Task
 from jobs.queries.runs import held_gpus
+from jobs.queries.runs.gpus import reserved
 from jobs.queries.search import learning_curves
 from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
@@ -24,6 +25,7 @@ from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import (
     Assignment,
     DatabaseUnavailable,
+    ReservedGpus,
     StoredArtifact,
 )
 
@@ -86,6 +88,12 @@ class DatabaseAttemptRepository:
         return await self._inputs.call(
             self._held(attempt, lambda: tasks.task_for(attempt, folder=folder, threads=threads)), timeout=None
         )
+
+    async def reserved_gpus(self, attempt: int) -> ReservedGpus:
+        found = await self._claims.call(
+            self._held(attempt, lambda: reserved.gpus_of_attempt(attempt)), timeout=CALL_TIMEOUT_SECONDS
+        )
+        return ReservedGpus(found.kept, found.own)
 
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         await self._writes.call(

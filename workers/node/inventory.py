@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from jobs.spec.checks.gpu_memory import PREALLOCATED
+from jobs.spec.checks.gpu_memory import KEEPS_RESERVED_GPUS, PREALLOCATED
 from workers.node.accelerators import PLUGINS, Accelerators
 from workers.node.gpu_inventory.monitor import GpuMonitor
 from workers.runner.environment import MEMORY_FRACTION, OLD_MEMORY_FRACTION, Environment
@@ -73,9 +73,14 @@ class Inventory:
             log.warning("all GPUs of this worker answer again")
 
     def _gpu_facts(self) -> dict[str, Any]:
-        """Return the share of a GPU that runs take at their start, if the operator had them take some."""
-        share = None if self.gpus is None else self.gpus.preallocated
-        return {} if share is None else {"gpu_share": share}
+        """Return facts for the scheduler about how runs take GPUs; empty without any.
+
+        That is the share of a GPU that they take at their start, if the operator had them take some.
+        """
+        if self.gpus is None:
+            return {}
+        share = self.gpus.preallocated
+        return {KEEPS_RESERVED_GPUS: True} | ({} if share is None else {"gpu_share": share})
 
     def _describe_lost_gpus(self) -> str | None:
         """Return a sentence about GPUs that answered when the worker started, and do not any more."""

@@ -1,9 +1,10 @@
 """Defines the interface between the supervisor and the database. Tests implement it in memory."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.messages.events import RunnerEvent
@@ -58,6 +59,18 @@ class Assignment:
         return f"job-{self.root}" if self.project is None else f"project-{self.project}"
 
 
+class ReservedGpus(NamedTuple):
+    """The reserved GPUs of this worker, as an attempt must treat them now.
+
+    Attributes:
+        kept: the names of those that are reserved for others, with a sentence for each.
+        own: the names of those that are reserved for the person or the project of its job.
+    """
+
+    kept: Mapping[str, str] = MappingProxyType({})
+    own: Set[str] = frozenset()
+
+
 class AttemptRepository(Protocol):
     """Reads and writes for one worker. Every method may raise `DatabaseUnavailable`.
 
@@ -83,6 +96,9 @@ class AttemptRepository(Protocol):
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         """Return the attempt's task, with its input files downloaded."""
+
+    async def reserved_gpus(self, attempt: int) -> ReservedGpus:
+        """Return which GPUs of this worker the attempt must leave to others now, and which are its own."""
 
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         """Write the sandbox that the attempt's runner has."""

@@ -1,6 +1,8 @@
-"""Creates, ends and deletes reservations of slots."""
+"""Creates, ends and deletes reservations of slots and GPUs."""
 
 import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
 
@@ -8,11 +10,13 @@ from jobs import access, clock, hints
 from jobs.actions.audit import audit
 from jobs.actions.people.people import find_person
 from jobs.errors import BadInput, Forbidden, NotFound, StaleState
-from jobs.models import InstallationSettings, Project, Reservation, User
-from jobs.placement.reservations import first_conflict
+from jobs.models import InstallationSettings, Project, Reservation, User, Worker
+from jobs.placement import state
+from jobs.placement.reservations import Size, first_conflict, first_gpu_conflict
 from jobs.placement.sentences import format_slots, format_time
 from jobs.queries.code.installation import KEY
-from jobs.queries.runs.reservations import may_end, plain_reservation, sizes_of_pool
+from jobs.queries.runs.reservations import may_end, plain_reservation, workers_of_pool
+from jobs.spec.checks.gpu_memory import KEEPS_RESERVED_GPUS, is_gpu, places_of_gpu
 from jobs.spec.problems import Problem
 
 LONGEST = dt.timedelta(days=31)
@@ -21,71 +25,72 @@ LATE = dt.timedelta(minutes=5)
 """A begin that is past by no more than this is taken for now: a form is filled in slowly."""
 
 
-def create_reservation(
-    *,
-    pool: str,
-    begins: dt.datetime | None,
-    ends: dt.datetime,
-    worker: str = "",
-    slots: int | None = None,
-    user: str = "",
-    project: str = "",
-    note: str = "",
-    by: User,
-) -> Reservation:
-    """Keep slots of a worker or a pool for a person or a project.
+@dataclass(frozen=True)
+class WantedReservation:
+    """Slots or GPUs that are to be kept for a person or a project.
 
-    Args:
+    Attributes:
         pool: the pool.
         begins: its begin; None means now.
         ends: its end.
         worker: the name of one worker of the pool; empty for all.
         slots: how many slots; None for all.
+        gpus: the names of GPUs of the worker, such as `gpu:1`, instead of any slots.
         user: the name of the person for whom it is; or else
         project: the slug of the project for which it is.
         note: for readers.
-        by: an administrator of the installation.
+    """
+
+    pool: str
+    begins: dt.datetime | None
+    ends: dt.datetime
+    worker: str = ""
+    slots: int | None = None
+    gpus: Sequence[str] = ()
+    user: str = ""
+    project: str = ""
+    note: str = ""
+
+
+def create_reservation(wanted: WantedReservation, *, by: User) -> Reservation:
+    """Keep slots of a worker or a pool, or GPUs of a worker, for a person or a project.
 
     Raises:
         Forbidden: `by` is not an administrator of the installation.
-        BadInput: a value is invalid, or other reservations leave too few slots.
+        BadInput: a value is invalid, or other reservations leave too few slots or have the same GPU.
     """
     access.require_admin(by)
-    now = clock.now()
-    begins = now if begins is None or now - LATE <= begins < now else begins
-    _require_time(begins, ends, now)
-    person, for_project = _find_holder(user, project, by)
-    row = Reservation(
-        pool=pool,
-        worker=worker,
-        slots=slots,
-        begins=begins,
-        ends=ends,
-        person=person,
-        project=for_project,
-        note=note,
-        created_by=by,
-    )
+    row = _new_row(wanted, by)
     with transaction.atomic():
         # Two reservations at the same time must see each other, and there may be no row to lock yet.
         InstallationSettings.objects.get_or_create(pk=KEY)
         InstallationSettings.objects.select_for_update(no_key=True).get(pk=KEY)
-        _require_slots(row)
+        _require_room(row)
         row.save()
-        audit.record(
-            "reservation.create",
-            f"reservation:{row.pk}",
-            by=by,
-            project=for_project,
-            pool=pool,
-            worker=worker,
-            slots=slots,
-            begins=begins,
-            ends=ends,
-            person=user,
-        )
+        kept = {name: getattr(row, name) for name in ("pool", "worker", "slots", "gpus", "begins", "ends")}
+        subject = f"reservation:{row.pk}"
+        audit.record("reservation.create", subject, by=by, project=row.project, person=wanted.user, **kept)
         hints.send("schedule")
     return row
+
+
+def _new_row(wanted: WantedReservation, by: User) -> Reservation:
+    now = clock.now()
+    begins = now if wanted.begins is None or now - LATE <= wanted.begins < now else wanted.begins
+    _require_time(begins, wanted.ends, now)
+    person, project = _find_holder(wanted.user, wanted.project, by)
+    return Reservation(
+        pool=wanted.pool,
+        worker=wanted.worker,
+        slots=wanted.slots,
+        gpus=list(wanted.gpus),
+        begins=begins,
+        ends=wanted.ends,
+        person=person,
+        project=project,
+        note=wanted.note,
+        created_by=by,
+    )
 
 
 def end_reservation(row: Reservation, *, by: User) -> Reservation:
@@ -155,31 +160,62 @@ def _find_holder(user: str, project: str, by: User) -> tuple[User | None, Projec
         raise _bad("/user" if user else "/project", error.message) from error
 
 
-def _require_slots(row: Reservation) -> None:
-    """Require that the worker or pool has the slots, beside other reservations."""
-    machines = sizes_of_pool(row.pool)
-    if not machines:
+def _require_room(row: Reservation) -> None:
+    """Require that the worker or pool has the slots or GPUs, beside other reservations."""
+    workers = workers_of_pool(row.pool)
+    if not workers:
         raise _bad("/pool", f"no worker runs in pool {row.pool!r}")
-    own = [machine for machine in machines if row.worker in ("", machine.name)]
+    own = [worker for worker in workers if row.worker in ("", worker.name)]
     if not own:
-        names = ", ".join(machine.name for machine in machines[:10])
+        names = ", ".join(worker.name for worker in workers[:10])
         raise _bad("/worker", f"no worker {row.worker!r} runs in pool {row.pool!r}; there are {names}")
-    total = sum(machine.slots for machine in own)
+    if row.gpus:
+        row.slots = _slots_of_gpus(row, own)
+    total = sum(worker.slots for worker in own)
     if row.slots is not None and not 1 <= row.slots <= total:
         raise _bad("/slots", f"{row.slots} is not from 1 to {total}, the slots that there are")
-    others = [
-        plain_reservation(other)
-        for other in Reservation.objects.filter(pool=row.pool, ends__gt=row.begins, begins__lt=row.ends)
-    ]
-    conflict = first_conflict(plain_reservation(row), others, machines)
-    if conflict is not None:
-        what = "all slots" if conflict.slots is None else format_slots(conflict.slots)
-        where = f"worker {conflict.machine}" if conflict.machine else f"pool {conflict.pool}"
+    _require_no_conflict(row, [Size(worker.pk, worker.name, worker.slots) for worker in workers])
+
+
+def _slots_of_gpus(row: Reservation, workers: Sequence[Worker]) -> int:
+    """Return how many slots the GPUs have that are to be reserved, of the worker with their name."""
+    if row.slots is not None:
+        raise _bad("/slots", "a reservation of GPUs has their slots; leave the number of slots out")
+    if not row.worker:
+        raise _bad("/worker", "name the worker whose GPUs these are")
+    if len(set(row.gpus)) < len(row.gpus):
+        raise _bad("/gpus", "a GPU is named twice")
+    worker = workers[0]
+    present = [str(device["name"]) for device in worker.devices if is_gpu(device)]
+    for gpu in row.gpus:
+        if gpu not in present:
+            there = f"its GPUs are {', '.join(present)}" if present else "it has no GPU"
+            raise _bad("/gpus", f"worker {worker.name} has no {gpu!r}; {there}")
+    if not worker.info.get(KEEPS_RESERVED_GPUS):
         raise _bad(
-            "/begins",
-            f"too few slots are left by reservation {conflict.key}: {what} of {where} from "
-            f"{format_time(conflict.begins)} to {format_time(conflict.ends)}",
+            "/gpus",
+            f"worker {worker.name} runs an earlier release, which cannot keep single GPUs; update it, or "
+            "reserve slots",
         )
+    return min(len(row.gpus) * places_of_gpu(worker.slots, len(present)), worker.slots)
+
+
+def _require_no_conflict(row: Reservation, machines: Sequence[Size]) -> None:
+    found = Reservation.objects.filter(pool=row.pool, ends__gt=row.begins, begins__lt=row.ends)
+    new, others = plain_reservation(row), [plain_reservation(other) for other in found]
+    if (same := first_gpu_conflict(new, others)) is not None:
+        conflict, gpu = same
+        text = f"{gpu} of worker {row.worker} is reserved by reservation {conflict.key}"
+        raise _bad("/gpus", f"{text} {_times(conflict)}")
+    if (lacking := first_conflict(new, others, machines)) is not None:
+        what = "all slots" if lacking.slots is None else format_slots(lacking.slots)
+        where = f"worker {lacking.machine}" if lacking.machine else f"pool {lacking.pool}"
+        text = f"too few slots are left by reservation {lacking.key}: {what} of {where}"
+        raise _bad("/begins", f"{text} {_times(lacking)}")
+
+
+def _times(row: state.Reservation) -> str:
+    return f"from {format_time(row.begins)} to {format_time(row.ends)}"
 
 
 def _text(moment: dt.datetime) -> str:

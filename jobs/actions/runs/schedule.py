@@ -30,9 +30,11 @@ from jobs.queries.code import package_installs
 from jobs.queries.people import quotas
 from jobs.queries.runs import open_attempts, pools, reservations, shares
 from jobs.queries.runs.devices import jobs_with_needs
+from jobs.queries.runs.gpus.reserved import ReservedGpus
 from jobs.queries.runs.held_gpus import HeldGpus
 from jobs.queries.runs.open_attempts import OpenAttempt
-from jobs.queries.search import batches, search_time
+from jobs.queries.runs.reservations import longest_run
+from jobs.queries.search import batches
 from jobs.queries.search.waiting import BUILDING_FIRST, CHOOSING_FAILED, CHOOSING_TRIALS, limit_reason
 from jobs.states import PLACEABLE, WAITING, Desired, JobState
 
@@ -177,9 +179,10 @@ def _read_state(
 ) -> State:
     """Return the state on which the placement of these candidates is decided."""
     now = clock.estimate()
-    works = _Works(candidates, live, now)
-    slots_taken = open_attempts.sum_open_attempts(taken).slots_of_worker
     wanted = {candidate.job.pool for candidate in candidates}
+    reserved = _reservations_of(wanted, now)
+    works = _Works(candidates, live, reserved, now)
+    slots_taken = open_attempts.sum_open_attempts(taken).slots_of_worker
     preempting = pools.preempting_pools() & wanted
     return State(
         now=now.timestamp(),
@@ -189,7 +192,7 @@ def _read_state(
         ],
         fitting=works.fitting,
         running=preemption.plain_attempts(taken, with_checkpoints=bool(preempting)),
-        reservations=_reservations_of(wanted, now),
+        reservations=reserved,
         of_person=_limits_of_people(),
         of_project=works.of_project,
         used=shares.read_use(taken, now),
@@ -223,13 +226,20 @@ class _Works:
     """
 
     def __init__(
-        self, candidates: Sequence[Candidate], live: Mapping[str, LivePool], now: dt.datetime
+        self,
+        candidates: Sequence[Candidate],
+        live: Mapping[str, LivePool],
+        reserved: Sequence[Reservation],
+        now: dt.datetime,
     ) -> None:
         self.fitting: dict[Hashable, list[int]] = {}
         self.of_project: dict[int, Limit] = {}
         self.rooms: dict[Hashable, dict[int, Room]] = {}
         self._notes: dict[Hashable, str] = {}
-        self._held = HeldGpus(worker for pool in live.values() for worker in pool.workers)
+        workers = [worker for pool in live.values() for worker in pool.workers]
+        self._held = HeldGpus(workers, ReservedGpus(reserved, workers, now))
+        self._waits: dict[Hashable, str] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._candidates, self._live, self._now = candidates, live, now
         self._installing = cache(package_installs.running_installations)
         self._holders = Holders((candidate.job, candidate.trials) for candidate in candidates)
@@ -251,7 +261,7 @@ class _Works:
                 needs = self._needs(job, suitable)
                 refusal = package_installs.describe_wait(job, self._installing) or ""
                 if not self.fitting[needs]:
-                    refusal = refusal or self._held.why_wait(job, suitable)
+                    refusal = refusal or self._why_wait(job, needs, suitable)
             most = _trial_limit(job) if candidate.trials else None
         # A revision that no longer parses must not stop the other jobs.
         except ValueError as error:
@@ -275,7 +285,7 @@ class _Works:
             slots=job.slots,
             pool=job.pool,
             needs=needs,
-            seconds=_seconds_of(candidate, self._now),
+            seconds=longest_run(job, self._now),
             refusal=refusal,
             most=most,
             most_reason="" if most is None else limit_reason(most),
@@ -288,9 +298,8 @@ class _Works:
     def _needs(self, job: Job, suitable: Sequence[Worker]) -> Hashable:
         """Return the key of the needs; note which workers fit, and the GPUs that they have for it."""
         kind = self._held.kind(job, suitable)
-        needs: Hashable = self._live[job.pool].needs(job)
-        if kind is not None:
-            needs = (needs, kind)
+        # A number, since the decision looks for it again and again, and the parts take long to compare.
+        needs = self._numbers.setdefault((self._live[job.pool].needs(job), kind), len(self._numbers))
         if needs not in self.fitting:
             able = [worker for worker in suitable if self._held.is_able(job, worker)]
             self.fitting[needs] = [worker.pk for worker in able]
@@ -300,22 +309,17 @@ class _Works:
                 self._notes[needs] = self._held.describe(job, able)
         return needs
 
+    def _why_wait(self, job: Job, needs: Hashable, suitable: Sequence[Worker]) -> str:
+        """Return for whose GPUs a job waits. Thousands of jobs may be alike."""
+        key = (needs, longest_run(job, self._now))
+        if key not in self._waits:
+            self._waits[key] = self._held.why_wait(job, suitable)
+        return self._waits[key]
+
     def _why_disk_is_full(self, project: Project) -> str | None:
         if project.pk not in self._disk:
             self._disk[project.pk] = quotas.why_disk_is_full(project)
         return self._disk[project.pk]
-
-
-def _seconds_of(candidate: Candidate, now: dt.datetime) -> float | None:
-    """Return how long a candidate may run, or None if nothing limits it."""
-    job = candidate.job
-    if not candidate.trials:
-        # Attempts that ended count against the limit too, so this is the most.
-        return None if job.max_minutes is None else job.max_minutes * search_time.SECONDS_PER_MINUTE
-    try:
-        return search_time.most_seconds(job, now)
-    except ValueError:
-        return None  # its spec is invalid, which is the reason to wait
 
 
 def _trial_limit(job: Job) -> int | None:

@@ -6,12 +6,15 @@ from jobs.answers.base import Answer, Time
 
 
 class ReservationOut(Answer):
-    """Slots that are kept for a person or a project for some time."""
+    """Slots or GPUs that are kept for a person or a project for some time."""
 
     id: int
     pool: str
     worker: str | None = Field(description="The worker's name; null for the workers of the pool.")
-    slots: int | None = Field(description="How many slots; null for all.")
+    slots: int | None = Field(description="How many slots, also those of its GPUs; null for all.")
+    gpus: list[str] = Field(
+        description="The names of GPUs of the worker, such as gpu:1; empty if any of its slots will do."
+    )
     begins: Time
     ends: Time
     user: str | None = Field(

@@ -139,6 +139,13 @@ class WorkerInfoOut(TypedDict, total=False):
             "if runs allocate on demand."
         ),
     ]
+    keeps_reserved_gpus: Annotated[
+        bool,
+        Field(
+            description="Whether its runs leave GPUs alone that are reserved for others. Missing without "
+            "GPUs and in earlier releases."
+        ),
+    ]
     idle_exit_seconds: Annotated[float, Field(description="After so long without work it ends.")]
     max_life_seconds: Annotated[float, Field(description="It has ended so long after its start.")]
     seconds_left: Annotated[float, Field(description="The rest of its life at its last heartbeat.")]

@@ -6,12 +6,17 @@ from jobs.models.project import Project
 
 
 class Reservation(models.Model):
-    """Slots of a worker or a pool that are kept for a person or a project for some time."""
+    """Slots, or GPUs of a worker, that are kept for a person or a project for some time."""
 
     pool = models.CharField(max_length=63)
     # A name, since a worker that is started again is a new row.
     worker = models.CharField(max_length=200, blank=True, help_text="the worker's name; empty: the pool")
     slots = models.PositiveIntegerField(null=True, help_text="null: all slots")
+    gpus = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="names of GPUs of the worker, such as gpu:1; their slots are counted",
+    )
     begins = models.DateTimeField()
     ends = models.DateTimeField(db_index=True)
     person = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="+")

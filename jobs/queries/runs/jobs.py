@@ -28,10 +28,12 @@ from jobs.models import (
     MetricSeries,
     ModelVersion,
     Trial,
+    User,
 )
 from jobs.models.job import JobQuerySet
 from jobs.queries.runs import progress
 from jobs.queries.runs.health import scheduler_is_alive
+from jobs.queries.runs.reservations import name_holders
 from jobs.queries.runs.steps import steps_of
 from jobs.queries.search import outcomes
 from jobs.states import FINAL, WAITING
@@ -82,13 +84,18 @@ def _own_state(root: Job) -> str:
     return "completed" if task_is_done and root.state not in FINAL else root.state
 
 
-def job_out(job: Job) -> JobOut:
-    """Return a job's API representation."""
-    return jobs_out([job])[0]
+def job_out(job: Job, reader: User | None = None) -> JobOut:
+    """Return a job's API representation; see `jobs_out`."""
+    return jobs_out([job], reader)[0]
 
 
-def jobs_out(jobs: Sequence[Job]) -> list[JobOut]:
-    """Return the jobs' API representation, with one query for each kind of related row."""
+def jobs_out(jobs: Sequence[Job], reader: User | None = None) -> list[JobOut]:
+    """Return the jobs' API representation, with one query for each kind of related row.
+
+    Args:
+        jobs: the jobs.
+        reader: who reads them, so that a reason to wait may name for whom slots are reserved.
+    """
     prefetch_related_objects(jobs, "children")  # used by steps, progress and results
     shown_in: dict[int, list[int]] = defaultdict(list)  # job → the jobs whose results include its rows
     for job in jobs:
@@ -105,7 +112,7 @@ def jobs_out(jobs: Sequence[Job]) -> list[JobOut]:
     ):
         for pk in shown_in[source]:
             registered[pk].append({"model": model, "number": number, "what": variant})
-    reasons = reasons_to_wait(jobs)
+    reasons = reasons_to_wait(jobs, reader)
     return [_job_out(job, reasons[job.pk], artifacts_of[job.pk], registered[job.pk]) for job in jobs]
 
 
@@ -153,12 +160,19 @@ def _job_out(
     )
 
 
-def reasons_to_wait(jobs: Sequence[Job]) -> dict[int, str]:
-    """Return job id → why it waits, as a sentence. It is empty for a job that does not wait."""
+def reasons_to_wait(jobs: Sequence[Job], reader: User | None = None) -> dict[int, str]:
+    """Return job id → why it waits, as a sentence. It is empty for a job that does not wait.
+
+    Args:
+        jobs: the jobs.
+        reader: who reads the sentences; without one, holders of reservations are not named.
+    """
     waiting = {job.pk: job.why_waiting for job in jobs if job.state in WAITING}
     if not all(waiting.values()):
         unknown = NOT_PLACED if scheduler_is_alive() else NO_SCHEDULER
         waiting = {pk: reason or unknown for pk, reason in waiting.items()}
+    if reader is not None:
+        waiting = name_holders(waiting, reader)
     return {job.pk: waiting.get(job.pk, "") for job in jobs}
 
 

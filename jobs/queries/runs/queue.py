@@ -115,7 +115,7 @@ def _entries_out(user: User, jobs: list[Job]) -> list[Entry]:
     visible = visible_ids(user, jobs)
     rows = Attempt.objects.open().filter(job__in=jobs).values_list("job")
     held = {row[0]: row[1:] for row in rows.annotate(Sum("slots"), Max("preempted_for"))}
-    reasons = reasons_to_wait([job for job in jobs if job.pk in visible])
+    reasons = reasons_to_wait([job for job in jobs if job.pk in visible], user)
     projects = {job.project_id: job.project for job in jobs if job.pk in visible}
     writable = {pk for pk, project in projects.items() if access.can(user, project, access.Action.WRITE)}
     return [

@@ -1,6 +1,8 @@
-"""Reads reservations of slots."""
+"""Reads reservations of slots and GPUs, and names their holders to readers who may see them."""
 
 import datetime as dt
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -8,10 +10,14 @@ from django.db.models import QuerySet
 from jobs import access, clock
 from jobs.answers.runs.reservations import ReservationOut
 from jobs.errors import NotFound
-from jobs.models import Reservation, User, Worker
+from jobs.models import Job, Reservation, User, Worker
 from jobs.placement import state
-from jobs.placement.reservations import Size
+from jobs.placement.sentences import for_others
 from jobs.queries.people.people import visible_accounts
+from jobs.queries.search import search_time
+
+_NUMBER = 0
+_FOR_OTHERS = re.compile(re.escape(for_others(_NUMBER)).replace(str(_NUMBER), r"(\d{1,18})"))
 
 
 def open_reservations(now: dt.datetime) -> QuerySet[Reservation]:
@@ -56,14 +62,15 @@ def plain_reservation(row: Reservation) -> state.Reservation:
         ends=row.ends.timestamp(),
         person=row.person_id,
         project=row.project_id,
+        gpus=tuple(row.gpus),
     )
 
 
-def sizes_of_pool(pool: str) -> list[Size]:
-    """Return the live workers of a pool, with those that are draining, by name and slots."""
+def workers_of_pool(pool: str) -> list[Worker]:
+    """Return the live workers of a pool, with those that are draining, by name."""
     states = (Worker.State.UP, Worker.State.DRAINING)
     rows = Worker.objects.filter(pool=pool, state__in=states, lease_until__gt=clock.estimate())
-    return [Size(worker.pk, worker.name, worker.slots) for worker in rows.order_by("name", "pk")]
+    return list(rows.order_by("name", "pk"))
 
 
 def may_end(user: User, row: Reservation) -> bool:
@@ -103,6 +110,7 @@ def reservation_out(row: Reservation, readers: Readers) -> ReservationOut:
         pool=row.pool,
         worker=row.worker or None,
         slots=row.slots,
+        gpus=row.gpus,
         begins=row.begins,
         ends=row.ends,
         user=row.person.username if is_shown and row.person is not None else None,
@@ -111,6 +119,36 @@ def reservation_out(row: Reservation, readers: Readers) -> ReservationOut:
         created_by=row.created_by.username if is_shown else None,
         created=row.created,
     )
+
+
+def name_holders[K](reasons: Mapping[K, str], reader: User) -> dict[K, str]:
+    """Return reasons to wait with the names of holders of reservations whom the reader may see.
+
+    A reason is stored once for all readers, with the reservation's number in place of a name. Reasons without
+    a reservation cost no statement.
+    """
+    numbers = {int(found[1]) for reason in set(reasons.values()) for found in _FOR_OTHERS.finditer(reason)}
+    if not numbers:
+        return dict(reasons)
+    readers = Readers.of(reader)
+    rows = Reservation.objects.filter(pk__in=numbers).select_related("person", "project")
+    names = {row.pk: f"for {row.holder} (reservation {row.pk})" for row in rows if readers.may_see(row)}
+
+    def name(found: re.Match[str]) -> str:
+        return names.get(int(found[1]), found[0])
+
+    return {key: _FOR_OTHERS.sub(name, reason) for key, reason in reasons.items()}
+
+
+def longest_run(job: Job, now: dt.datetime) -> float | None:
+    """Return how many seconds a job's next attempt may run, or None if nothing limits it."""
+    if not job.facts.has_trials:
+        # Attempts that ended count against the limit too, so this is the most.
+        return None if job.max_minutes is None else job.max_minutes * search_time.SECONDS_PER_MINUTE
+    try:
+        return search_time.most_seconds(job, now)
+    except ValueError:
+        return None  # its spec is invalid, which is the reason to wait
 
 
 DAYS = 7

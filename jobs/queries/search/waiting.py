@@ -5,11 +5,13 @@ A page shows each sentence once for all trials to which it applies, so sentences
 
 from django.db.models import Sum
 
-from jobs.models import Attempt, Job, Trial, Worker
+from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.placement.sentences import format_slots
 from jobs.queries.code import package_installs
 from jobs.queries.runs.devices import fitting_workers, why_none_fits
+from jobs.queries.runs.gpus.reserved import reserved_gpus
 from jobs.queries.runs.held_gpus import HeldGpus
+from jobs.queries.runs.reservations import name_holders
 from jobs.queries.search import outcomes
 from jobs.states import PLACEABLE, WAITING, Desired, TrialState
 
@@ -26,8 +28,13 @@ FIELDS = ("number", "state", "restarts", "rung", "rungs", "until")
 """The fields on which the reasons depend. No others are read, since thousands of trials may wait."""
 
 
-def waiting_reasons(search: Job) -> dict[int, str]:
-    """Return trial number → reason for a search's queued and paused trials."""
+def waiting_reasons(search: Job, reader: User | None = None) -> dict[int, str]:
+    """Return trial number → reason for a search's queued and paused trials.
+
+    Args:
+        search: the job.
+        reader: who reads the reasons; without one, holders of reservations are not named.
+    """
     waiting = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
     rows = list(waiting.order_by("number").only(*FIELDS))
     if not rows:
@@ -35,12 +42,13 @@ def waiting_reasons(search: Job) -> dict[int, str]:
     # The trials of an open attempt are queued too, until its runner begins them.
     unassigned = set(search.trials.waiting().values_list("number", flat=True))
     shared = _shared_reason(search)
-    return {
+    reasons = {
         trial.number: NEXT
         if trial.state == TrialState.QUEUED and trial.number not in unassigned
         else _waiting_reason(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
         for trial in rows
     }
+    return reasons if reader is None else name_holders(reasons, reader)
 
 
 def _waiting_reason(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
@@ -68,7 +76,7 @@ def _shared_reason(search: Job) -> str:
     workers = {worker.pk: worker.slots for worker in fitting}
     if not workers:
         return why_none_fits(search, live)
-    held = HeldGpus(fitting)
+    held = HeldGpus(fitting, reserved_gpus(fitting, search.pool))
     if not any(held.is_able(search, worker) for worker in fitting):
         return held.why_wait(search, fitting)
     if (reason := package_installs.describe_wait(search)) is not None:

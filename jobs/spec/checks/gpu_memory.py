@@ -24,6 +24,8 @@ CONTEXT_BYTES = 2**30
 """The memory of CUDA and its libraries in every process, before the first array."""
 MOST = 0.9
 """No job needs more, so that a desktop or a monitor with a few hundred MB keeps no job away."""
+KEEPS_RESERVED_GPUS = "keeps_reserved_gpus"
+"""The entry of a worker's facts with which it reports that it looks at reservations when it takes a GPU."""
 LONGEST_NAME = 40
 """In characters: others choose the names of their programs."""
 

@@ -76,9 +76,9 @@ def test_work_that_would_run_into_a_reservation_waits_and_shows_which_limit_woul
     decision = decide(state(waiting, reservations=[later]))
     assert placed(decision) == [2]
     assert decision.reasons[1] == (
-        "Reserved for others from 1970-01-12 15:46 UTC to 1970-01-12 16:16 UTC: all slots of pool default. A "
-        "job without a time limit may run for 24 h; one with resources.max_minutes of at most 120 ends "
-        "before."
+        "Reserved for others (reservation 1) from 1970-01-12 15:46 UTC to 1970-01-12 16:16 UTC: all slots of "
+        "pool default. A job without a time limit may run for 24 h; one with resources.max_minutes of at "
+        "most 120 ends before."
     )
     assert decision.reasons[3].endswith("With its time limit of 121 minutes, it could still run then.")
 

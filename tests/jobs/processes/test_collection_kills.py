@@ -1,12 +1,7 @@
 """A collection that is killed at any step loses nothing, and the next one finishes its work."""
 
-import json
 import os
-import sqlite3
-import subprocess
-import sys
 import time
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,9 +14,9 @@ from jobs.actions.storage import artifacts, deletions
 from jobs.models import Artifact, Deletion, JobArtifact
 from jobs.store import store
 from tests.factories import make_job, make_trials
+from tests.jobs.processes.database_copy import run_on_copy
 from tests.people import People
 
-ROOT = Path(__file__).resolve().parents[3]
 DAYS = timedelta(days=3)
 
 
@@ -52,19 +47,12 @@ def test_a_killed_run_loses_nothing_and_the_next_ones_finish(
     for entry in store().files():
         past = time.time() - DAYS.total_seconds()
         os.utime(store().path(entry.digest), (past, past))
-    database = sqlite3.connect(connection.settings_dict["NAME"], timeout=20)
-    with closing(database), closing(sqlite3.connect(tmp_path / "copy.sqlite3")) as copy:
-        database.backup(copy)
-    environment = os.environ | {
-        "TRAINYARD_HOME": str(tmp_path),
-        "TRAINYARD_DATABASE_URL": f"sqlite:///{tmp_path / 'copy.sqlite3'}",
-        "TRAINYARD_ARTIFACTS": str(tmp_path / "artifacts"),
-        "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
-    }
-    command = [sys.executable, "-m", "tests.jobs.processes.collection_kills", used.digest]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
+    report = run_on_copy(
+        "tests.jobs.processes.collection_kills",
+        used.digest,
+        folder=tmp_path,
+        TRAINYARD_ARTIFACTS=str(tmp_path / "artifacts"),
+    )
     assert report.pop("kills") > 10
     assert report == {
         "lost": [],

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from jobs.actions.people import person_limits
 from jobs.actions.runs import reservations, schedule
+from jobs.actions.runs.reservations import WantedReservation
 from jobs.errors import BadInput, Forbidden, NotFound, StaleState
 from jobs.models import AuditEvent, Membership, Reservation, User
 from jobs.queries.runs import reservations as queries
@@ -33,7 +34,7 @@ def ben(installation: Yard) -> User:
 def reserve(by: User, **fields: Any) -> Reservation:
     begins = fields.pop("begins", timezone.now() + HOUR)
     given = {"pool": "default", "begins": begins, "ends": (begins or timezone.now()) + HOUR, "user": "ben"}
-    return reservations.create_reservation(**given | fields, by=by)
+    return reservations.create_reservation(WantedReservation(**given | fields), by=by)
 
 
 def refused_at(by: User, **fields: Any) -> tuple[str, str]:
@@ -50,7 +51,7 @@ def test_a_job_without_a_limit_waits_and_one_that_ends_before_runs(
     reserve(admin)
     long, short = installation.submit(), installation.submit(resources={"max_minutes": 30})
     reason = waits(long)
-    assert reason.startswith("Reserved for others from ")
+    assert reason.startswith("Reserved for others (reservation ")
     assert "one with resources.max_minutes of at most 59 ends before." in reason
     assert [attempt.job_id for attempt in worker.claim_all()] == [short.pk]
 
@@ -69,7 +70,7 @@ def test_an_ended_reservation_frees_its_slots_at_once(installation: Yard, admin:
     PretendWorker(slots=1)
     row = reserve(admin, begins=None)
     job = installation.submit()
-    assert waits(job).startswith("Reserved for others from ")
+    assert waits(job).startswith(f"Reserved for others (reservation {row.pk}) from ")
     reservations.end_reservation(row, by=ben)
     assert schedule.place_jobs() == 1
     with pytest.raises(StaleState, match="already ended"):

@@ -17,7 +17,7 @@ from workers.supervise.attempt import attempt_gpus
 from workers.supervise.attempt.attempt import AttemptSupervisor
 from workers.supervise.attempt.devices import Devices, NoFreeGpu
 from workers.supervise.attempt_end import AttemptEnd
-from workers.supervise.attempt_repository import Assignment
+from workers.supervise.attempt_repository import Assignment, ReservedGpus
 
 GB = 10**9
 IDS = {"gpu:0": "0", "gpu:1": "1"}
@@ -159,6 +159,38 @@ async def test_the_figures_of_a_runs_gpus_become_points_of_its_charts(
     }
     run.supervisor.end(AttemptEnd(Outcome.KILLED))
     await run.ended()
+
+
+async def test_a_stranger_gets_no_reserved_gpu_and_its_holder_gets_it_first(
+    bench: Bench, reader: FakeReader
+) -> None:
+    del reader
+    bench.repository.reserved = {
+        1: ReservedGpus({"gpu:0": "Reserved for others."}),
+        2: ReservedGpus(own={"gpu:1"}),
+    }
+    await bench.run(["environment"], attempt=1)
+    await bench.run(["environment"], attempt=2)
+    assert [visible(bench, attempt) for attempt in (1, 2)] == ["1", "1"]
+
+
+async def test_an_attempt_whose_gpu_was_reserved_since_its_placement_is_given_back_without_a_restart(
+    bench: Bench, reader: FakeReader
+) -> None:
+    reader.held["gpu:1"] = [other(7, 21)]
+    bench.repository.reserved[1] = ReservedGpus({"gpu:0": "Reserved for others (reservation 3): gpu:0."})
+    ending = await bench.run(["environment"])
+    assert ending is not None
+    assert (ending.outcome, ending.code) == (Outcome.LOST, "gpu_held")
+    assert ending.message.endswith("(user eve, process 7). Reserved for others (reservation 3): gpu:0.")
+    assert bench.repository.events.get(1, []) == [], "no runner has begun"
+    assert bench.node.devices.attempts == {}
+
+
+def test_reserved_gpus_are_taken_first_unless_others_use_them() -> None:
+    devices = Devices(IDS)
+    assert devices.take(1, prefer=["gpu:1"]) == ("1",)
+    assert devices.take(1, prefer=["gpu:1"]) == ("0",)
 
 
 def test_named_gpus_are_shared_with_other_attempts_but_not_with_strangers() -> None:

@@ -137,14 +137,15 @@ def list_jobs(request: HttpRequest, filters: Query[JobFilter], paging: Query[Pag
     for name in ("state", "parent", "experiment"):
         if (value := getattr(filters, name)) is not None:
             rows = rows.filter(**{name: value})
-    return paginate_bulk(Page[JobOut], rows, paging, queries.jobs_out)
+    reader = actor(request)
+    return paginate_bulk(Page[JobOut], rows, paging, lambda jobs: queries.jobs_out(jobs, reader))
 
 
 def create_job(request: HttpRequest, body: JobIn) -> Status[JobOut]:
     """Queue a job that needs no experiment. Only some kinds allow this."""
     who = actor(request)
     project = access.get_project(who, body.project, Action.WRITE)
-    return Status(202, queries.job_out(submit_kind(project, body.kind, body.payload, by=who)))
+    return Status(202, queries.job_out(submit_kind(project, body.kind, body.payload, by=who), who))
 
 
 if submittable_kinds():  # otherwise it could only refuse
@@ -154,10 +155,11 @@ if submittable_kinds():  # otherwise it could only refuse
 @router.get("/jobs/{int:job_id}", response=JobOut)
 def get_job(request: HttpRequest, job_id: Id, response: HttpResponse) -> JobOut:
     """Return a job with its steps, progress and results. Its ETag is its revision, for `revise`."""
-    job = access.get_job(actor(request), job_id)
+    who = actor(request)
+    job = access.get_job(who, job_id)
     if job.revision is not None:
         etags.set_etag(response, job.revision.number)
-    return queries.job_out(job)
+    return queries.job_out(job, who)
 
 
 @router.patch("/jobs/{int:job_id}", response=ChangedJobOut)
@@ -176,7 +178,7 @@ def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> ChangedJobO
     warnings = [
         {"pointer": problem.pointer, "message": problem.message} for problem in resource_warnings(changed)
     ]
-    return ChangedJobOut(**dict(queries.job_out(changed)), warnings=warnings)
+    return ChangedJobOut(**dict(queries.job_out(changed, who)), warnings=warnings)
 
 
 @router.delete("/jobs/{int:job_id}", response={204: None})
@@ -296,4 +298,4 @@ def command_job(request: HttpRequest, job_id: Id, command: Command) -> Status[Jo
     """Pause, resume, finish, stop, kill, retry or clone a job. Only a search can be finished."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, queries.job_out(_COMMANDS[command](job, by=who)))
+    return Status(202, queries.job_out(_COMMANDS[command](job, by=who), who))

@@ -1,4 +1,6 @@
-"""Operations on reservations of slots."""
+"""Operations on reservations of slots and GPUs."""
+
+from typing import Annotated
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
@@ -6,6 +8,7 @@ from ninja.responses import Status
 from pydantic import AwareDatetime, Field
 
 from jobs.actions.runs import reservations
+from jobs.actions.runs.reservations import WantedReservation
 from jobs.answers.runs.reservations import ReservationOut
 from jobs.queries.runs import reservations as queries
 from jobs.spec.sections.resources import POOL
@@ -16,16 +19,26 @@ from webapp.api.shapes import Id, In
 
 router = Router()
 MOST_SLOTS = 100_000
+MOST_GPUS = 256
+type GpuName = Annotated[str, Field(max_length=32)]
 
 
 class ReservationIn(In):
-    """Slots to keep for a person or a project: give `user` or `project`, one of them."""
+    """Slots or GPUs to keep for a person or a project: give `user` or `project`, one of them."""
 
     pool: str = Field("default", pattern=POOL)
     worker: str = Field(
         "", max_length=200, description="The worker's name; empty for the workers of the pool."
     )
-    slots: int | None = Field(None, ge=1, le=MOST_SLOTS, description="How many slots; null for all.")
+    slots: int | None = Field(
+        None, ge=1, le=MOST_SLOTS, description="How many slots; null for all, or for those of the GPUs."
+    )
+    gpus: list[GpuName] = Field(
+        [],
+        max_length=MOST_GPUS,
+        description="The names of GPUs of the worker instead of any slots: jobs of others do not get these.",
+        examples=[["gpu:1"]],
+    )
     begins: AwareDatetime | None = Field(None, description="Null for now.")
     ends: AwareDatetime
     user: str = Field("", max_length=150, examples=["ada"])
@@ -44,7 +57,7 @@ class ReservationFilter(Schema):
 def list_reservations(
     request: HttpRequest, paging: Query[Paging], filters: Query[ReservationFilter]
 ) -> Page[ReservationOut]:
-    """List the reservations of slots."""
+    """List the reservations of slots and GPUs."""
     readers = queries.Readers.of(actor(request))
     rows = queries.listed_reservations(pool=filters.pool, ended=filters.ended)
     return paginate(
@@ -60,12 +73,12 @@ def list_reservations(
 @router.post("/reservations", response={201: ReservationOut}, auth=needs("admin"))
 @idempotent
 def create_reservation(request: HttpRequest, body: ReservationIn) -> Status[ReservationOut]:
-    """Keep slots for a person or a project. For the installation's administrators.
+    """Keep slots, or GPUs of a worker, for a person or a project. For the installation's administrators.
 
     Jobs of others that could still run then wait, with that reason; those without a time limit count as
     running for a day. Work that runs when it begins is not ended.
     """
-    row = reservations.create_reservation(**dict(body), by=actor(request))
+    row = reservations.create_reservation(WantedReservation(**dict(body)), by=actor(request))
     return Status(201, queries.reservation_out(row, queries.Readers.of(actor(request))))
 
 

@@ -1,11 +1,11 @@
-"""The form for a reservation of slots."""
+"""The form for a reservation of slots or GPUs."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 
-from jobs.actions.runs.reservations import create_reservation
+from jobs.actions.runs.reservations import WantedReservation, create_reservation
 from jobs.models import Reservation, User
 from jobs.spec.sections.resources import POOL
 from webapp.forms.reading import ReadForm
@@ -28,6 +28,12 @@ class ReservationForm(ReadForm):
     slots = forms.IntegerField(
         min_value=1, max_value=MOST_SLOTS, required=False, label="Slots", help_text="Empty: all."
     )
+    gpus = forms.CharField(
+        max_length=1000,
+        required=False,
+        label="Or GPUs of the worker",
+        help_text="Their names, such as gpu:1, gpu:2. They have their slots.",
+    )
     begins = _time("Begins (UTC)")
     ends = _time("Ends (UTC)")
     user = forms.CharField(
@@ -38,6 +44,10 @@ class ReservationForm(ReadForm):
     )
     note = forms.CharField(max_length=200, required=False, label="Note")
 
+    def clean_gpus(self) -> list[str]:
+        """Split the names at commas and spaces."""
+        return str(self.cleaned_data["gpus"]).replace(",", " ").split()
+
     def save(self, values: Mapping[str, Any], *, by: User) -> Reservation:
         """Create the reservation with the cleaned values."""
-        return create_reservation(**values, by=by)
+        return create_reservation(WantedReservation(**values), by=by)

@@ -86,7 +86,8 @@ def head_contexts(
     has_begun = any(count for state, count in counts.items() if state != TrialState.QUEUED)
     # First, because it reads the steps of the job, which the search then need not read again.
     head = _job_head(request, row, tab, tabs, may_run=may_run, has_begun=has_begun)
-    return head, _search_head(row, counts, revise_form, may_run=may_run)
+    reasons = waiting.waiting_reasons(row, request.user)
+    return head, _search_head(row, counts, reasons, revise_form, may_run=may_run)
 
 
 def _job_head(
@@ -96,7 +97,7 @@ def _job_head(
     if row.parent is not None:
         trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
     here = reverse("job", args=[row.pk])
-    detail = job_queries.job_out(row)
+    detail = job_queries.job_out(row, request.user)
     unregistered = _unregistered_digest(row, detail.results)
     restarts = restart_queries.restarts_of_job(row)
     may_write = access.can(request.user, row.project, Action.WRITE)
@@ -191,9 +192,13 @@ class SearchHead(Context):
 
 
 def _search_head(
-    row: Job, counts: Mapping[str, int], revise_form: ReviseForm | None, *, may_run: bool
+    row: Job,
+    counts: Mapping[str, int],
+    reasons: Mapping[int, str],
+    revise_form: ReviseForm | None,
+    *,
+    may_run: bool,
 ) -> SearchHead:
-    reasons = waiting.waiting_reasons(row)
     search, ranking = outcomes.search_of(row), outcomes.pareto_front(row)
     best = outcomes.best_trials(row, limit=1).first()
     scores = ranking.scores.get(best.pk, ()) if best is not None else ()

@@ -78,7 +78,9 @@ def jobs(request: Request) -> HttpResponse:
         page=listed,
         rows=[
             (row, detail, outcomes.objective_of(row).metric if row.facts.has_trials else "")
-            for row, detail in zip(listed.items, job_queries.jobs_out(listed.items), strict=True)
+            for row, detail in zip(
+                listed.items, job_queries.jobs_out(listed.items, request.user), strict=True
+            )
         ],
         states=[str(s) for s in JobState],
         kinds=public_names(),

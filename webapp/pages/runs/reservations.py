@@ -1,4 +1,4 @@
-"""Creates, ends and deletes reservations of slots, for the Workers page."""
+"""Creates, ends and deletes reservations of slots and GPUs, for the Workers page."""
 
 from django.http import HttpResponse
 from django.urls import path
@@ -13,7 +13,7 @@ from webapp.pages.shortcuts import Request, action, form_page, notify, redirect,
 
 @form_page
 def reservation_new(request: Request) -> HttpResponse:
-    """Keep slots for a person or a project; for the installation's administrators."""
+    """Keep slots or GPUs for a person or a project; for the installation's administrators."""
     access.require_admin(request.user)
     # A reload of the page of the invalid form, which is at this address, is a GET request.
     if request.method != "POST":

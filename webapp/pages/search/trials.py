@@ -146,7 +146,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         removed=row.checkpoints.exclude(removed=None).count(),
         attempts=trial_details.trial_attempts(row),
         phase=phases.phases_of_search(row.job).get(row.number, ""),
-        why_waiting=waiting.waiting_reasons(row.job).get(row.number, ""),
+        why_waiting=waiting.waiting_reasons(row.job, request.user).get(row.number, ""),
         metric_pairs=pair_metrics(names),
         objective=outcomes.objective_of(row.job),
         scoring=scoring.scoring_of_search(row.job),

@@ -125,10 +125,11 @@ class AttemptSupervisor:
             self.end(self._stop_request.ending())
         gpus = AttemptGpus(self._node)
         try:
-            await gpus.allocate(task, self.assignment)
+            await gpus.allocate(task, self.assignment, self._calls)
             return self._ending.result() if self.ended else await self._run(task, folder, gpus)
         except HeldByOthers as error:
-            return AttemptEnd.gpu_held(str(error))
+            # A stop that came first counts.
+            return self._ending.result() if self.ended else AttemptEnd.gpu_held(str(error))
         finally:
             gpus.give_back()
 

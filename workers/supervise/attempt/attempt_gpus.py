@@ -9,11 +9,12 @@ from jobs.spec.checks.gpu_memory import DeviceState, MemoryNeed, describe_held, 
 from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess
 from workers.runner.environment import mesh_of
 from workers.runner.registry import needs_jax, runs_program
+from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.devices import NoFreeGpu
 from workers.supervise.attempt.gpu_watch import GpuWatch
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.wanted_gpus import WantedGpus, wanted_gpus
-from workers.supervise.attempt_repository import Assignment
+from workers.supervise.attempt_repository import Assignment, ReservedGpus
 
 NO_GPU_FOR_VERSIONS = "Versions that need code are loaded on the CPU, in a sandbox each."
 ON_CPU = "This run uses the CPU: "
@@ -21,7 +22,7 @@ NO_GPU_IN_SANDBOX = f"{ON_CPU}its code runs in a sandbox, which gets no GPU, bec
 
 
 class HeldByOthers(Exception):
-    """Others hold so much of the GPUs' memory that the attempt cannot run now; the message names them."""
+    """GPUs are held by others, or reserved for them, so that the attempt cannot run now; it names them."""
 
 
 class AttemptGpus:
@@ -44,11 +45,13 @@ class AttemptGpus:
         self.warning = ""
         self._attempt: int | None = None
 
-    async def allocate(self, task: Task, assignment: Assignment) -> None:
-        """Allocate a task's GPUs. Their memory is read again: it may have been taken since the placement.
+    async def allocate(self, task: Task, assignment: Assignment, calls: DatabaseCalls) -> None:
+        """Allocate a task's GPUs, unless the attempt ends while the database does not answer.
+
+        Their memory and reservations are read again: both may have changed since the placement.
 
         Raises:
-            HeldByOthers: others hold so much of the memory that too few GPUs are left.
+            HeldByOthers: others hold so much of the memory, or have reserved so many, that too few are left.
             NoWantedGpu: the worker cannot give it the GPUs that its spec asks for.
             SandboxRefused: this machine offers no sandbox that is strong enough for its code.
         """
@@ -58,7 +61,10 @@ class AttemptGpus:
             self.warning = NO_GPU_FOR_VERSIONS
         mesh, wanted = mesh_of(task), wanted_gpus(task, assignment.slots, self._node.gpu_models)
         wanted.check(wanted.wanted)
-        present = await self._take(assignment, mesh.names if mesh is not None else (), wanted)
+        reserved = await self._read_reserved(assignment.attempt, calls)
+        if reserved is None:
+            return
+        present = await self._take(assignment, mesh.names if mesh is not None else (), wanted, reserved)
         self.used = self._allocated
         if task.code is not None and self._allocated:
             await self._open_to_sandbox(task.code)
@@ -68,8 +74,20 @@ class AttemptGpus:
         if self._node.no_gpu is not None:
             self.warning = self._node.no_gpu
 
+    async def _read_reserved(self, attempt: int, calls: DatabaseCalls) -> ReservedGpus | None:
+        """Return the reserved GPUs; None if the attempt has ended before the database answered."""
+        if not self._node.devices.count:
+            return ReservedGpus()
+        found: list[ReservedGpus] = []
+
+        async def read() -> None:
+            found.append(await self._node.repository.reserved_gpus(attempt))
+
+        await calls.repeat_until_end(read)
+        return found[0] if found else None
+
     async def _take(
-        self, assignment: Assignment, names: Sequence[str], wanted: WantedGpus
+        self, assignment: Assignment, names: Sequence[str], wanted: WantedGpus, reserved: ReservedGpus
     ) -> Sequence[DeviceState]:
         """Take GPUs with enough free memory, and return how all are now."""
         reader, devices = self._node.gpus, self._node.devices
@@ -80,15 +98,15 @@ class AttemptGpus:
             self._allocated = devices.take(
                 wanted.number,
                 names,
-                avoid=[*wanted.unwanted, *(device["name"] for device in held)],
+                avoid=[*wanted.unwanted, *(device["name"] for device in held), *reserved.kept],
+                prefer=reserved.own,
                 attempt=assignment.attempt,
             )
         except NoFreeGpu:
             if reader is not None:
                 # The scheduler must not place it here again by an older reading.
                 await reader.publish()
-            holders = describe_held(held, dt.datetime.now(dt.UTC)) or "Other runs use the GPUs of its spec"
-            raise HeldByOthers(f"{holders}.") from None
+            raise HeldByOthers(_describe(held, reserved)) from None
         return present
 
     def _lacks_memory(self, device: DeviceState, need: MemoryNeed) -> bool:
@@ -119,3 +137,11 @@ def _may_use_gpus(task: Task) -> bool:
     """Return whether a task gets GPUs where there are some. A mesh with CPU devices leaves them to others."""
     mesh = mesh_of(task)
     return (needs_jax(task) or runs_program(task)) and (mesh is None or mesh.kind != "cpu")
+
+
+def _describe(held: Sequence[DeviceState], reserved: ReservedGpus) -> str:
+    """Return who has the GPUs that an attempt does not get."""
+    holders = describe_held(held, dt.datetime.now(dt.UTC))
+    sentences = [f"{holders}."] if holders else []
+    sentences += dict.fromkeys(reserved.kept.values())
+    return " ".join(sentences) or "Other runs use the GPUs of its spec."

@@ -40,7 +40,13 @@ class Devices:
         """Return the names of GPUs with these CUDA_VISIBLE_DEVICES entries."""
         return tuple(name for name, device in self._ids.items() if device in ids)
 
-    def next(self, count: int, names: Sequence[str] = (), avoid: Collection[str] = ()) -> tuple[str, ...]:
+    def next(
+        self,
+        count: int,
+        names: Sequence[str] = (),
+        avoid: Collection[str] = (),
+        prefer: Collection[str] = (),
+    ) -> tuple[str, ...]:
         """Return the CUDA_VISIBLE_DEVICES entries that `take` would allocate, without allocating them."""
         if names:
             return tuple(self._ids[name] for name in names if name in self._ids and name not in avoid)
@@ -48,8 +54,13 @@ class Devices:
         if avoid:
             # The slots of avoided GPUs are free, but no attempt may get another one's GPU for them.
             able = [device for device in able if self._users[device] < self._places]
+        preferred = {self._ids[name] for name in prefer if name in self._ids}
+
+        def rank(device: str) -> tuple[bool, bool, int]:
+            return self._users[device] >= self._places, device not in preferred, self._users[device]
+
         # Sorting keeps the order of equals.
-        ranked = sorted(able, key=lambda device: self._users[device])[:count]
+        ranked = sorted(able, key=rank)[:count]
         return tuple(device for device in able if device in ranked)
 
     def take(
@@ -58,6 +69,7 @@ class Devices:
         names: Sequence[str] = (),
         *,
         avoid: Collection[str] = (),
+        prefer: Collection[str] = (),
         attempt: int | None = None,
     ) -> tuple[str, ...]:
         """Allocate GPUs and return their CUDA_VISIBLE_DEVICES entries.
@@ -65,14 +77,15 @@ class Devices:
         Args:
             count: how many GPUs; fewer are returned if there are fewer.
             names: allocates these, in this order, even if other attempts use them.
-            avoid: the names of GPUs that the attempt must not get: others hold their memory, or its spec asks
-                for other ones.
+            avoid: the names of GPUs that the attempt must not get: others hold their memory, they are
+                reserved for others, or its spec asks for other ones.
+            prefer: the names of GPUs that it gets first where they are free: they are reserved for it.
             attempt: who takes them.
 
         Raises:
             NoFreeGpu: without those to avoid there are too few.
         """
-        chosen = self.next(count, names, avoid)
+        chosen = self.next(count, names, avoid, prefer)
         if len(chosen) < len(self.next(count, names)):
             raise NoFreeGpu
         self._users.update(chosen)
