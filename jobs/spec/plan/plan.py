@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from jobs.spec.base import Frozen
+from jobs.spec.checks import attention as attention_checks
 from jobs.spec.checks import fine_tuning as fine_tuning_checks
 from jobs.spec.checks.dry_build import BuiltModel
 from jobs.spec.checks.gpus import wanted_count
@@ -168,6 +169,7 @@ def make_plan(
         *plan_warnings.limit_warnings(spec),
         *plan_warnings.worker_warnings(spec, now.workers, unlabelled=now.unlabelled, refusals=now.refusals),
         *plan_warnings.gpu_warnings(spec, now.workers),
+        *attention_checks.warnings(spec, built, base, now.workers),
     ]
     return Plan(
         kind=jobs[0],
