@@ -181,7 +181,8 @@ def test_the_transformer_trains_in_float16_on_a_cpu(tmp_path: Path, file: Datase
     parts: dict[str, Any] = {"args": {"dim": 8, "blocks": 1}, "fit": {"epochs": 1, "batch_size": 128}}
     precision = {"policy": "mixed_float16"}
     trained = train_on(file, tmp_path / "c", template="text_transformer", precision=precision, **parts)
-    assert trained.training.model.get_layer("attention_1").compute_dtype == "float16"
+    model = trained.training.loop.program.model
+    assert model.get_layer("attention_1").compute_dtype == "float16"
     assert np.isfinite(trained.result.history[0]["val_loss"])
 
 
