@@ -152,7 +152,7 @@ CASES: dict[str, Case] = {
         {"conv2d_num_filters": 4, "sep_num_filters": 8, "num_residual_blocks": 1, "num_dense_layers": 1,
          "dropout_rate": 0.5, "initial_strides": 4, "activation": "selu"},
         {"batch_size": 64, "epochs": 1, "optimizer": "sgd"},
-        layout=OUTPUT,
+        layout=({"match": "conv2d/kernel", "axes": [None, None, None, "model"]},),
     ),
     "words": Case(
         "reviews", "text_bow", {"hidden": 8, "dropout": 0.2},
