@@ -30,7 +30,8 @@ def test_attention_in_float16_is_refused_on_a_mesh_of_cpu_devices(
     with_attention(api, code, worker)
     spec = {**single(code), "precision": HALF, "mesh": MESH}
     assert pointers(created(api, spec)) == ["/spec/precision/policy"]
-    for others in ({"precision": {"policy": "mixed_bfloat16"}}, {"mesh": None}):
+    accepted: list[dict[str, Any]] = [{"precision": {"policy": "mixed_bfloat16"}}, {"mesh": None}]
+    for others in accepted:
         assert created(api, {**spec, **others}).status_code == 201
 
 

@@ -159,7 +159,7 @@ def test_a_policy_is_accepted_if_it_trains_and_other_templates_are_refused(
 
 def test_attention_in_float16_on_cpu_devices_is_refused_with_the_layers(people: People) -> None:
     bundle()
-    attention = {"kind": "MultiHeadAttention", "parameters": 64, "width": 32}
+    attention: dict[str, Any] = {"kind": "MultiHeadAttention", "parameters": 64, "width": 32}
     graph = chain(
         *DIGITS[:-1],
         node("in_one", needs_gpu_in_float16=True, **attention), node("in_steps", **attention), DIGITS[-1],
@@ -169,8 +169,11 @@ def test_attention_in_float16_on_cpu_devices_is_refused_with_the_layers(people: 
     mesh = {"shape": [2], "axis_names": ["data"], "simulate": 2}
     message = wrong(people, tuned(precision=half, mesh=mesh))["/precision/policy"]
     assert "in float16 (in_one), and the mesh has CPU devices" in message
-    full = [{"match": "in_one", "policy": "float32"}]
-    for precision in ({"policy": "mixed_bfloat16"}, {**half, "overrides": full}):
+    accepted: list[dict[str, Any]] = [
+        {"policy": "mixed_bfloat16"},
+        {**half, "overrides": [{"match": "in_one", "policy": "float32"}]},
+    ]
+    for precision in accepted:
         assert wrong(people, tuned(precision=precision, mesh=mesh)) == {}
     assert wrong(people, tuned(precision=half)) == {}
 

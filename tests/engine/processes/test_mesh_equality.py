@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -37,7 +37,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 def flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each number and text in a run with its place."""
     if isinstance(value, dict | list):
-        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        parts: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in parts:
             yield from flat(part, f"{place}/{key}")
     else:
         yield place, value
@@ -61,9 +62,9 @@ def test_each_value_of_each_epoch_and_of_the_result_is_that_of_one_device(
 
 def test_the_cases_use_every_metric_loss_optimizer_schedule_and_template(runs: Runs) -> None:
     fits = [case.fit for case in CASES.values()]
-    assert set().union(*(values_of(runs, name) for name in CASES)) >= set(measures.METRICS)
+    assert set[str]().union(*(values_of(runs, name) for name in CASES)) >= set(measures.METRICS)
     results = [run["one"]["result"] for run in runs.values() if "metrics" in run["one"]["result"]]
-    assert set().union(*(result["metrics"]["test"] for result in results)) >= set(measures.EVALUATION_METRICS)
+    assert set[str]().union(*(result["metrics"]["test"] for result in results)) >= set(measures.EVALUATION_METRICS)
     assert {fit["loss"] for fit in fits if "loss" in fit} == set(measures.LOSSES)
     assert {fit["optimizer"] for fit in fits if "optimizer" in fit} == set(ARGUMENTS)
     assert {fit["schedule"]["kind"] for fit in fits if "schedule" in fit} == set(schedules.KINDS)
