@@ -64,7 +64,8 @@ def test_the_cases_use_every_metric_loss_optimizer_schedule_and_template(runs: R
     fits = [case.fit for case in CASES.values()]
     assert set[str]().union(*(values_of(runs, name) for name in CASES)) >= set(measures.METRICS)
     results = [run["one"]["result"] for run in runs.values() if "metrics" in run["one"]["result"]]
-    assert set[str]().union(*(result["metrics"]["test"] for result in results)) >= set(measures.EVALUATION_METRICS)
+    evaluated = set[str]().union(*(result["metrics"]["test"] for result in results))
+    assert evaluated >= set(measures.EVALUATION_METRICS)
     assert {fit["loss"] for fit in fits if "loss" in fit} == set(measures.LOSSES)
     assert {fit["optimizer"] for fit in fits if "optimizer" in fit} == set(ARGUMENTS)
     assert {fit["schedule"]["kind"] for fit in fits if "schedule" in fit} == set(schedules.KINDS)
