@@ -70,8 +70,8 @@ OWN_LABELS = (
     + """
 
 class Net(keras.Model):
-    def __init__(self):
-        super().__init__()
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
         self.dense = layers.Dense(16, activation="relu")
         self.normalization = layers.BatchNormalization()
         self.drop = layers.Dropout(0.1)
