@@ -157,6 +157,27 @@ def test_a_policy_is_accepted_if_it_trains_and_other_templates_are_refused(
     assert "/search/space/0/name" in wrong(people, tuned(search={"space": space}))
 
 
+def test_attention_in_float16_on_cpu_devices_is_refused_with_the_layers(people: People) -> None:
+    bundle()
+    attention: dict[str, Any] = {"kind": "MultiHeadAttention", "parameters": 64, "width": 32}
+    graph = chain(
+        *DIGITS[:-1],
+        node("in_one", needs_gpu_in_float16=True, **attention), node("in_steps", **attention), DIGITS[-1],
+    )  # fmt: skip
+    make_version(project=people.project, by=people.owner, graph=graph)
+    half = {"policy": "mixed_float16"}
+    mesh = {"shape": [2], "axis_names": ["data"], "simulate": 2}
+    message = wrong(people, tuned(precision=half, mesh=mesh))["/precision/policy"]
+    assert "in float16 (in_one), and the mesh has CPU devices" in message
+    accepted: list[dict[str, Any]] = [
+        {"policy": "mixed_bfloat16"},
+        {**half, "overrides": [{"match": "in_one", "policy": "float32"}]},
+    ]
+    for precision in accepted:
+        assert wrong(people, tuned(precision=precision, mesh=mesh)) == {}
+    assert wrong(people, tuned(precision=half)) == {}
+
+
 def test_a_version_of_a_project_that_the_user_cannot_see_does_not_exist(people: People) -> None:
     bundle()
     elsewhere = Project.objects.get(slug="elsewhere")

@@ -51,6 +51,10 @@ class GraphNode(ModelReport):
     output_bytes: int | None = Field(description="Of its outputs for one row; null if a size varies.")
     dtypes: tuple[str, ...] = Field(default=(), description="Types of its variables, each once.")
     calls: int = Field(default=1, description="How often the model calls it: more than once if it is shared.")
+    needs_gpu_in_float16: bool = Field(
+        default=False,
+        description="Whether CPUs cannot compute it in float16; false in summaries of earlier releases.",
+    )
 
 
 class ModelSummary(ModelReport):

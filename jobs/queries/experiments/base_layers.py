@@ -49,6 +49,7 @@ def _base_layer(node: GraphNode) -> BaseLayer:
         parameters=node.parameters,
         trainable=node.trainable or _estimate_trainable(node),
         types=node.dtypes,
+        needs_gpu_in_float16=node.needs_gpu_in_float16,
     )
 
 

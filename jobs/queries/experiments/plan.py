@@ -15,6 +15,9 @@ from jobs.queries.experiments import base_versions, duration_history, mesh_estim
 from jobs.queries.runs.devices import fitting_workers, why_none_fits, workers_with_labels
 from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.checks import (
+    attention as attention_checks,
+)
+from jobs.spec.checks import (
     data as data_checks,
 )
 from jobs.spec.checks import (
@@ -141,6 +144,7 @@ def _check_settings(
         spec_problems += data_checks.problems(spec, profile)
     if base is not None:
         spec_problems += fine_tuning_checks.problems(spec, profile, base)
+    spec_problems += attention_checks.problems(spec, built, base)
     known = mesh_estimates.known_state(project, spec, version, built)
     if known is not None:
         spec_problems += layout_problems(spec, known)

@@ -95,6 +95,8 @@ class BuiltModel(Frozen):
         variables: with the defaults of all hyperparameters; none in results of earlier releases.
         optimizer_bytes: see `ModelState`.
         row_bytes: likewise.
+        attention: layers that compute attention under mixed_float16 by JAX's own function, which refuses
+            float16 on CPUs; with the defaults of all hyperparameters.
     """
 
     space: Space = ()
@@ -122,6 +124,7 @@ class BuiltModel(Frozen):
     variables: tuple[BuiltVariable, ...] = ()
     optimizer_bytes: int = 0
     row_bytes: int | None = None
+    attention: tuple[str, ...] = ()
 
     @property
     def state(self) -> ModelState | None:

@@ -20,6 +20,7 @@ class BaseLayer(Frozen):
     parameters: int
     trainable: int
     types: tuple[str, ...] = ()
+    needs_gpu_in_float16: bool = False
 
 
 class BaseVersion(NamedTuple):

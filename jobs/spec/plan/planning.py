@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from jobs.spec.checks import attention as attention_checks
 from jobs.spec.checks import fine_tuning as fine_tuning_checks
 from jobs.spec.checks.dry_build import BuiltModel
 from jobs.spec.checks.gpus import wanted_count
@@ -70,6 +71,7 @@ def make_plan(
         *plan_warnings.limit_warnings(spec),
         *plan_warnings.worker_warnings(spec, now.workers, unlabelled=now.unlabelled, refusals=now.refusals),
         *plan_warnings.gpu_warnings(spec, now.workers),
+        *attention_checks.warnings(spec, built, base, now.workers),
     ]
     return Plan(
         kind=jobs[0],

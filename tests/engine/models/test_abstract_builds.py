@@ -238,6 +238,22 @@ def test_a_model_that_has_to_be_built_with_values_is_refused_if_it_is_too_large(
         of_code(tmp_path, READS_VALUES)
 
 
+ATTENTION = (
+    own_code.IMPORTS
+    + """
+def build_model(hp):
+    inputs = keras.Input((4,))
+    x = layers.Reshape((4, 1))(inputs)
+    x = layers.MultiHeadAttention(1, 2, name="in_one")(x, x)
+    x, _ = layers.MultiHeadAttention(1, 2, name="in_steps")(x, x, return_attention_scores=True)
+    x = layers.MultiHeadAttention(1, 2, name="in_float32", dtype="float32")(x, x)
+    model = keras.Model(inputs, layers.Dense(3, activation="softmax")(layers.Flatten()(x)))
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model
+"""
+)
+
+
 def test_a_dry_build_lists_the_variables_and_what_a_training_needs(tmp_path: Path) -> None:
     result = dry_built(tmp_path, FUNCTIONAL)
     assert [(v.path, v.shape, v.trainable, v.slots) for v in result.variables] == [
@@ -255,6 +271,12 @@ def test_a_dry_build_lists_the_variables_and_what_a_training_needs(tmp_path: Pat
     # A training's memory is that of these variables.
     assert result.state is not None
     assert result.state.parameters == result.parameters - 16
+
+
+def test_a_dry_build_lists_the_attention_that_cpus_cannot_compute_in_float16(tmp_path: Path) -> None:
+    result = dry_built(tmp_path, ATTENTION)
+    assert result.attention == ("in_one",)
+    assert dry_built(tmp_path / "other", FUNCTIONAL).attention == ()
 
 
 def test_a_dry_build_of_code_that_reads_values_says_so(tmp_path: Path) -> None:

@@ -194,17 +194,26 @@ def test_float8_for_layers_that_keras_cannot_train_in_it_is_refused_with_the_way
         trained(overrides=[{"match": "normalize", "policy": "float8"}], policy="float32")
 
 
-@pytest.mark.parametrize(("policy", "is_refused"), [("mixed_float16", True), ("mixed_bfloat16", False)])
+@pytest.mark.parametrize(
+    ("policy", "form", "is_refused"),
+    [
+        ("mixed_float16", {}, True),
+        ("mixed_bfloat16", {}, False),
+        ("mixed_float16", {"dropout": 0.1}, False),
+        ("mixed_float16", {"return_attention_scores": True}, False),
+    ],
+)
 def test_attention_in_float16_is_refused_on_a_cpu_before_the_first_step(
-    policy: str, is_refused: bool
+    policy: str, form: dict[str, Any], is_refused: bool
 ) -> None:
     import keras
 
     from workers.engine.models.precision import check_computable
 
     inputs = keras.Input((4, 8))
-    attention = keras.layers.MultiHeadAttention(2, 4, name="attention", dtype=policy)
-    model = keras.Model(inputs, attention(inputs, inputs))
+    dropout = form.pop("dropout", 0.0)
+    attention = keras.layers.MultiHeadAttention(2, 4, dropout=dropout, name="attention", dtype=policy)
+    model = keras.Model(inputs, attention(inputs, inputs, **form))
     if is_refused:
         with pytest.raises(BadSpec, match=r"attention.*use mixed_bfloat16"):
             check_computable(model)

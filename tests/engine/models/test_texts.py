@@ -177,6 +177,15 @@ def test_rows_without_words_have_predictions_under_every_precision(
     assert np.isfinite(built(spec, data).predict(np.zeros_like(data.x[:2]), verbose=0)).all()
 
 
+def test_the_transformer_trains_in_float16_on_a_cpu(tmp_path: Path, file: DatasetFile) -> None:
+    parts: dict[str, Any] = {"args": {"dim": 8, "blocks": 1}, "fit": {"epochs": 1, "batch_size": 128}}
+    precision = {"policy": "mixed_float16"}
+    trained = train_on(file, tmp_path / "c", template="text_transformer", precision=precision, **parts)
+    model = trained.training.loop.program.model
+    assert model.get_layer("attention_1").compute_dtype == "float16"
+    assert np.isfinite(trained.result.history[0]["val_loss"])
+
+
 def test_indices_of_many_words_survive_16_bit_precision(file: DatasetFile) -> None:
     spec = spec_for("text_transformer", precision={"policy": "mixed_float16"})
     data = loaded(file, spec)

@@ -64,6 +64,58 @@ def build_model(hp):
     return model
 """
 )
+FORGETFUL_BUILD = (
+    IMPORTS
+    + """
+
+class Own(keras_tuner.HyperModel):
+    def build(self, hp):
+        keras.backend.clear_session()
+        model = keras.Sequential([keras.Input((4,)), layers.Dense(16), layers.Dense(3, activation="softmax")])
+        model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+        return model
+"""
+)
+FORGETFUL_SUBCLASS = (
+    IMPORTS
+    + """
+
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.classes = layers.Dense(16, name="dense"), layers.Dense(3, activation="softmax")
+
+    def build(self, input_shape):
+        keras.backend.clear_session()
+        self.hidden.build(input_shape)
+        self.classes.build((None, 16))
+        self.built = True
+
+    def call(self, x):
+        return self.classes(self.hidden(x))
+
+
+def build_model(hp):
+    model = Net()
+    model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+"""
+)
+FORGETFUL_HALFWAY = FORGETFUL_SUBCLASS.replace(
+    """        keras.backend.clear_session()
+        self.hidden.build(input_shape)
+""",
+    """        self.hidden.build(input_shape)
+        keras.backend.clear_session()
+""",
+)
+FORGETFUL_STEPS = FORGETFUL_SUBCLASS.replace(
+    "    def call(self, x):",
+    """    def train_step(self, state, data):
+        return super().train_step(state, data)
+
+    def call(self, x):""",
+)
 FORGETFUL_FIT = (
     IMPORTS
     + """
@@ -97,4 +149,12 @@ CODE: dict[str, tuple[str, str, str]] = {
     "own loop": (CUSTOM_LOOP, "OwnLoop", "val_loss"),
 }
 """The text, the entry and the objective of each case."""
-REFUSED = {"forgetful": (FORGETFUL, "build_model"), "forgetful fit": (FORGETFUL_FIT, "Own")}
+REFUSED = {
+    "forgetful": (FORGETFUL, "build_model"),
+    "forgetful build": (FORGETFUL_BUILD, "Own"),
+    "forgetful subclass": (FORGETFUL_SUBCLASS, "build_model"),
+    "forgetful halfway": (FORGETFUL_HALFWAY, "build_model"),
+    "forgetful steps": (FORGETFUL_STEPS, "build_model"),
+    "forgetful fit": (FORGETFUL_FIT, "Own"),
+}
+"""Code that clears the session: in a function, in the `build` of a class or of a model, or in a `fit`."""

@@ -10,7 +10,7 @@ import pytest
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.templates.layers import Variable
 from tests.engine.helpers import spec_of
-from tests.engine.processes.mesh_code import CODE
+from tests.engine.processes.mesh_code import CODE, REFUSED
 from workers.engine.errors import BadLayout
 
 SAME = 1e-5
@@ -89,12 +89,12 @@ def test_the_rules_divide_the_layers_of_own_code(trained: Any, case: str) -> Non
     assert len(trained["code"][case]["2x4"]["divided"]) == 1
 
 
-@pytest.mark.parametrize("case", ["forgetful", "forgetful fit"])
+@pytest.mark.parametrize("case", REFUSED)
 def test_code_that_clears_the_session_is_refused_before_its_first_step(trained: Any, case: str) -> None:
     error = trained["code"][case]["error"]
     assert "keras.backend.clear_session() forgets the mesh" in error
+    assert "dense/kernel' " in error and "is on one device" in error
     if case == "forgetful":
-        assert "dense/kernel" in error
         assert "was designed to be divided by (none, model) on 8 devices and is on one device" in error
 
 

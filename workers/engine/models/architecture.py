@@ -10,6 +10,7 @@ import numpy as np
 from jobs.messages.reports.model_summary import GraphNode
 from workers.engine.models import keras_private
 from workers.engine.models.graph import graph_of
+from workers.engine.models.precision import needs_gpu_in_float16
 
 MAX_NODES = 20_000
 """Maximum number of nodes that are described, so that a page can read the summary."""
@@ -94,6 +95,7 @@ def _node(operation: Any, calls: list[Any], index: dict[int, int], inside: _Insi
         output_bytes=_bytes_per_row(outputs),
         dtypes=tuple(dict.fromkeys(str(v.dtype) for v in variables)),
         calls=max(len(calls), 1),
+        needs_gpu_in_float16=needs_gpu_in_float16(operation),
     )
 
 

@@ -159,10 +159,20 @@ def scaling_metrics(optimizer: Any, steps: int) -> dict[str, float]:
 def needs_gpu_in_float16(layer: Any) -> bool:
     """Return whether a layer computes attention by JAX's own function, which refuses float16 on CPUs.
 
-    With dropout, Keras computes it in another way.
+    With dropout, or if each of its calls asks for the scores, Keras computes it step by step. The calls of a
+    subclassed model are unknown.
     """
     kinds = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
-    return isinstance(layer, kinds) and not layer.get_config().get("dropout")
+    if not isinstance(layer, kinds) or layer.get_config().get("dropout"):
+        return False
+    calls = [keras_private.arguments_of(call)[1] for call in keras_private.calls_of(layer)]
+    return not calls or not all(named.get("return_attention_scores") for named in calls)
+
+
+def attention_in_float16(model: Any) -> tuple[str, ...]:
+    """Return the names of layers that compute attention in float16, which CPUs cannot do."""
+    layers = keras_private.layers_inside(model, include_self=False)
+    return tuple(p.name for p in layers if p.compute_dtype == "float16" and needs_gpu_in_float16(p))
 
 
 def check_computable(model: Any) -> None:
@@ -173,9 +183,7 @@ def check_computable(model: Any) -> None:
     """
     if jax.default_backend() != "cpu":
         return
-    layers = keras_private.layers_inside(model, include_self=False)
-    refused = [p.name for p in layers if p.compute_dtype == "float16" and needs_gpu_in_float16(p)]
-    if refused:
+    if refused := attention_in_float16(model):
         raise BadSpec(
             f"a CPU cannot compute attention in float16 ({', '.join(refused[:MOST_NAMED])}); use "
             "mixed_bfloat16, an override with float32 for these layers, or a worker with a GPU"

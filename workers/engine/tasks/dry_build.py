@@ -23,12 +23,12 @@ from workers.engine.models.code_models.code_values import other_values, threshol
 from workers.engine.models.code_models.metric_traps import notes_on_metrics
 from workers.engine.models.code_models.output_meaning import notes_on_outputs
 from workers.engine.models.code_models.saving import NotSaved, check_saving
-from workers.engine.models.keras_private import build_metrics
+from workers.engine.models.keras_private import build_metrics, layers_inside
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
 from workers.engine.models.own_code.in_use import code_folder, forget_after_use, notes, using_code
 from workers.engine.models.own_objects import custom_objects_of
-from workers.engine.models.precision import note_on_scale
+from workers.engine.models.precision import attention_in_float16, needs_gpu_in_float16, note_on_scale
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.dry_fit import Measured
@@ -115,6 +115,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         variables=state.variables,
         optimizer_bytes=state.optimizer_bytes,
         row_bytes=state.row_bytes,
+        attention=_attention_of(hypermodel, explorer.defaults(), code_build),
     )
 
 
@@ -150,6 +151,20 @@ def _state_of(
     except CodeFailure as failure:
         return ModelState(), (f"the model's variables are not known: {failure}",)
     return state_of(built), (built.note,) if built.note else ()
+
+
+def _attention_of(hypermodel: Any, hyperparameters: Any, code_build: CodeBuild) -> tuple[str, ...]:
+    """Return the layers that compute attention in float16 under mixed_float16, which CPUs cannot do."""
+    if not any(map(needs_gpu_in_float16, layers_inside(code_build.model))):
+        return ()
+    forget_after_use()
+    try:
+        shape, output = code_build.shape, code_build.output
+        built = build_code_abstract(hypermodel, hyperparameters, shape, output, "mixed_float16")
+    # The model itself can be built; a training with this policy reports why it cannot.
+    except (BadSpec, CodeFailure):
+        return ()
+    return attention_in_float16(built.made.model)
 
 
 def _build_first(hypermodel: Any, hyperparameters: Any, build: Callable[[Any], None]) -> None:

@@ -9,6 +9,7 @@ from jobs.spec.checks.dry_build import DataShape, Output
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.code_model import CodeModel
+from jobs.spec.sections.precision import Policy
 from workers.engine.arrays import Array
 from workers.engine.models.abstract.abstract_build import AbstractBuild, StepModel, build_abstract
 from workers.engine.models.build import build_restartable, compile_model
@@ -54,12 +55,20 @@ def build_for_spec(spec: ExperimentSpec, profile: Profile, output: Output | None
 
 
 def build_code_abstract(
-    hypermodel: Any, hyperparameters: Any, shape: DataShape, output: Output
+    hypermodel: Any, hyperparameters: Any, shape: DataShape, output: Output, policy: Policy | None = None
 ) -> AbstractBuild:
-    """Build a model of own code without values, for hyperparameters of KerasTuner; see `build_for_spec`."""
-    return build_abstract(
-        lambda: step_model_of_code(build_code(hypermodel, hyperparameters.copy(), shape, output=output))
-    )
+    """Build a model of own code without values, for hyperparameters of KerasTuner; see `build_for_spec`.
+
+    Args:
+        hypermodel, hyperparameters, shape, output, policy: see `code_build.build_code`.
+    """
+
+    def build() -> StepModel:
+        return step_model_of_code(
+            build_code(hypermodel, hyperparameters.copy(), shape, policy, output=output)
+        )
+
+    return build_abstract(build)
 
 
 def step_model_of_code(built: CodeBuild) -> StepModel:
