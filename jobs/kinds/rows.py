@@ -39,6 +39,12 @@ def retraining_trials_of(searches: Collection[int]) -> Q:
     return Q(kind__in=kinds, payload_json__search__in=searches)
 
 
+def that_make_smaller(artifact: str, model: str) -> Q:
+    """Build the condition that a job quantizes or casts this file of a registered model."""
+    kinds = kinds_that(lambda facts: facts.registered_as == "quantized")
+    return Q(kind__in=kinds, payload_json__artifact=artifact, payload_json__model=model)
+
+
 def that_read_any(dataset_versions: Collection[int]) -> Q:
     """Build the condition that a job, whatever its kind, reads one of these dataset versions."""
     return Q(payload_json__dataset_version__in=dataset_versions)

@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from jobs.kinds.quantize.facts import QUANTIZE
+from jobs.kinds.rows import that_make_smaller
 from jobs.models import Job, ModelVersion
 from jobs.queries.registry import versions
 from jobs.states import OPEN
@@ -10,9 +10,8 @@ from jobs.states import OPEN
 
 def smaller_version_jobs(version: ModelVersion) -> QuerySet[Job]:
     """Return the unfinished jobs that quantize or cast a version, newest first."""
-    rows = Job.objects.filter(project=version.model.project_id, kind=QUANTIZE.name, state__in=OPEN)
-    rows = rows.filter(payload_json__artifact=version.artifact_id, payload_json__model=version.model.name)
-    return rows.order_by("-pk")
+    rows = Job.objects.filter(project=version.model.project_id, state__in=OPEN)
+    return rows.filter(that_make_smaller(version.artifact_id, version.model.name)).order_by("-pk")
 
 
 def smaller_version_refusal(version: ModelVersion) -> str:
