@@ -59,8 +59,9 @@ def warnings(
 
 def _is_certain(spec: ExperimentSpec) -> bool:
     """Return whether the model is the described one: code may build others with other values."""
-    is_code = isinstance(spec.model, CodeModel)
-    return not is_code or (spec.search is None and not spec.model.hyperparameters)
+    if not isinstance(spec.model, CodeModel):
+        return True
+    return spec.search is None and not spec.model.hyperparameters
 
 
 def _sentences(spec: ExperimentSpec, built: BuiltModel | None, base: BaseVersion | None) -> Iterator[str]:

@@ -159,7 +159,7 @@ def test_the_devices_of_a_mesh_count_together(tmp_path: Path, monkeypatch: pytes
     used = SimpleNamespace(
         device_mesh=SimpleNamespace(backend_mesh=SimpleNamespace(devices=np.array(devices)))
     )
-    monkeypatch.setattr(memory.distribution, "distribution", lambda: used)
+    monkeypatch.setattr(keras.distribution, "distribution", lambda: used)
     memory.check_fits(path)
     monkeypatch.setattr(memory, "device_limit", lambda device: needed // 2 - 1)
     with pytest.raises(

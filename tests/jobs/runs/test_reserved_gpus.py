@@ -23,7 +23,8 @@ class Box(PretendWorker):
     """A worker with GPUs, whose runs get the GPUs that the test chooses."""
 
     def __init__(self, gpus: int = 2, **fields: Any) -> None:
-        super().__init__(**{"slots": gpus, "gpus": gpus, "name": "box", "info": KEEPS} | fields)
+        settings: dict[str, Any] = {"slots": gpus, "gpus": gpus, "name": "box", "info": KEEPS}
+        super().__init__(**settings | fields)
 
     def beat(self, **attempts: int) -> None:
         """Send a heartbeat with an attempt on some GPUs, such as `gpu0=7`."""
