@@ -42,7 +42,7 @@ def command_line(arguments: str, *, with_home: bool = True) -> str:
     Args:
         arguments: the command and its options.
         with_home: begin with the home, if the command would not find it by itself. Readers who have not
-            logged in are not told where it is.
+            logged in do not see where it is.
     """
     home = _home_to_name() if with_home else None
     return f"{_start()} {arguments}" if home is None else f"TRAINYARD_HOME={home} {_start()} {arguments}"
