@@ -153,6 +153,7 @@ decides about their results.
 @pytest.mark.skipif(
     not URL, reason="TRAINYARD_TEST_POSTGRES_URL is not set: run through scripts/with-postgres"
 )
+@pytest.mark.timeout(1200)  # many tests in one; the slowest machines take three times as long as the fastest
 def test_the_data_layer_holds_on_postgresql_too() -> None:
     environment = {
         name: value

@@ -17,9 +17,6 @@ from tests.engine.processes.test_mesh import SAME
 MESHES = ("2x4", "8x1")
 OTHERS = {"text_transformer", "sequence"}
 """Templates that `test_mesh` trains."""
-DIFFERENT = {
-    ("hypermodel", "2x4"): "losses differ by 0.3 % if the filters of the first convolution are divided; open"
-}
 
 Runs = dict[str, dict[str, Any]]
 
@@ -55,10 +52,8 @@ def values_of(runs: Runs, name: str) -> set[str]:
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("name", CASES)
 def test_each_value_of_each_epoch_and_of_the_result_is_that_of_one_device(
-    runs: Runs, name: str, mesh: str, request: pytest.FixtureRequest
+    runs: Runs, name: str, mesh: str
 ) -> None:
-    if (name, mesh) in DIFFERENT:
-        request.applymarker(pytest.mark.xfail(reason=DIFFERENT[name, mesh], strict=True))
     assert runs[name]["one"]["failures"] == runs[name][mesh]["failures"] == []
     one, several = dict(flat(runs[name]["one"])), dict(flat(runs[name][mesh]))
     assert any(place.endswith("val_loss") for place in one)

@@ -12,6 +12,7 @@ from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.templates.layers import Variable
 from workers.engine.errors import BadLayout, BadSpec
 from workers.engine.models import keras_private
+from workers.engine.models.devices.grouped_convolutions import correct_gradients
 
 SEED_STATE = "seed_generator_state"
 """Name of the variables of random generators. Every device holds them whole, whatever the rules match."""
@@ -122,6 +123,7 @@ def use_mesh(
     if variables is not None:
         check_rules(mesh, variables, batch_size, allows_unmatched=allows_unmatched)
     keras_private.lay_out_each_batch()
+    correct_gradients()
     distribution.set_distribution(_distribution(mesh))
 
 
