@@ -9,8 +9,8 @@ from jobs.logs.start_errors import end_with
 from webapp.ops.home import Home
 
 COMMANDS = (
-    *("adduser", "adopt-store", "audit", "backup", "backups", "chief", "collect", "move-database", "queue"),
-    *("rotate-keys", "scheduler", "serving-token", "single-person", "token", "worker"),
+    *("adduser", "adopt-store", "audit", "backup", "backups", "collect", "move-database", "queue"),
+    *("rotate-keys", "serving-token", "single-person", "token"),
 )
 """Commands that use an installation. The others make one, run a part of it, or need none."""
 
