@@ -73,6 +73,7 @@ NOT_REFERRING: dict[str, str] = {
     "PackageEnvironment.packages_json": "names and versions of packages",
     "PackageEnvironment.requirements": "names and versions of packages",
     "PackageSet.packages_json": "names and versions of packages, and digests of their files",
+    "Reservation.gpus": "names of devices",
     "TrafficCount.counts_json": "numbers",
     "Trial.error": "a message",
     "Trial.rungs": "numbers",

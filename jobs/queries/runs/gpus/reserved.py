@@ -104,10 +104,10 @@ def _gpus_kept(row: state.Reservation, worker: Worker) -> frozenset[str]:
 
 
 def reserved_gpus(workers: Iterable[Worker], pool: str) -> ReservedGpus:
-    """Return the reservations of GPUs of a pool's workers."""
-    now = clock.estimate()
-    rows = open_reservations(now).filter(pool=pool).exclude(gpus=[])
-    return ReservedGpus(map(plain_reservation, rows), workers, now)
+    """Return the reservations of GPUs of a pool's workers. Without GPUs, none are looked for."""
+    now, boxes = clock.estimate(), [worker for worker in workers if any(map(is_gpu, worker.devices))]
+    rows = open_reservations(now).filter(pool=pool).exclude(gpus=[]) if boxes else ()
+    return ReservedGpus(map(plain_reservation, rows), boxes, now)
 
 
 class GpusOfAttempt(NamedTuple):
