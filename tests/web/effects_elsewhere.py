@@ -16,6 +16,10 @@ _SMALLER = "registry/test_smaller_versions.py::test_the_job_makes_a_new_version_
 _SPEEDS = f"{DESIGNER}::test_the_assumed_hardware_changes_the_expectation"
 
 SHOWN_BY: dict[str, dict[str, str]] = {
+    "ReservationForm": {
+        "gpus": "web/test_sharing_pages.py::test_gpus_are_reserved_on_the_page_and_named_in_the_week"
+    },
+    "ReservationIn": {"gpus": f"{SHARING}::test_gpus_of_a_worker_are_reserved_with_their_slots"},
     "FindModelForm": {
         **dict.fromkeys(("dataset", "amount", "unit"), _FOUND),
         "name": f"{FIND}::test_each_search_without_a_name_gets_another_one",

@@ -35,8 +35,7 @@ def test_a_reservation_is_made_on_the_page_and_drawn_in_the_week(people: People,
     assert re.search("member ?: 2 slots of default", text_of(page))
     bar = re.search(r'class="ty-week-bar"\s+x="(\d+)"\s+y="1"\s+width="(\d+)"', page.content.decode())
     assert bar is not None
-    an_hour = 1000 / (7 * 24)
-    assert int(bar[2]) == pytest.approx(an_hour, abs=1), "begin and end are rounded, each for itself"
+    assert int(bar[2]) == 6, "an hour, in thousandths of a week"
     stranger = text_of(browser_of(people.stranger).get("/workers"))
     assert "demo" not in stranger
     assert re.search("others ?: 2 slots of default", stranger)

@@ -196,19 +196,20 @@ def week_for(user: User) -> Week:
     start = now.replace(hour=0, minute=0, second=0, microsecond=0)
     readers = Readers.of(user)
 
-    def place(moment: dt.datetime) -> int:
+    def place(moment: dt.datetime) -> float:
         part = (moment - start) / dt.timedelta(days=DAYS)
-        return round(1000 * min(max(part, 0.0), 1.0))
+        return 1000 * min(max(part, 0.0), 1.0)
 
     bars = [
         Bar(
             row=row,
             holder=row.holder if readers.may_see(row) else "",
-            left=place(row.begins),
-            width=place(row.ends) - place(row.begins),
+            left=round(place(row.begins)),
+            # Of the difference: equal times are equally wide wherever they begin.
+            width=round(place(row.ends) - place(row.begins)),
             is_active=row.begins <= now,
             may_end=may_end(user, row),
         )
         for row in open_reservations(now)
     ]
-    return Week([(start + dt.timedelta(days=day)).date() for day in range(DAYS)], bars, place(now))
+    return Week([(start + dt.timedelta(days=day)).date() for day in range(DAYS)], bars, round(place(now)))
