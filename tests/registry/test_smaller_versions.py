@@ -186,6 +186,10 @@ def test_a_button_of_the_page_queues_the_job_and_leads_to_it(
     assert job.payload_as(QuantizePayload).mode == mode
     # The page lists the job while it runs.
     assert job.title in card(own.owner)
+    # A second click, or a second person, makes no second one.
+    again = browser.post(f"{PAGE}/smaller", {"mode": mode}, follow=True)
+    assert f"Job {job.pk} makes {version} in {mode} already." in text_of(again)
+    assert Job.objects.latest("pk") == job
 
 
 def test_the_page_says_why_no_smaller_version_can_be_made(own: Yard, worker: PretendWorker) -> None:

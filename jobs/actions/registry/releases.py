@@ -357,8 +357,12 @@ def _released_mesh(version: ModelVersion) -> ReleasedMesh | None:
     A version that needs its code runs in a sandbox, which has no devices.
     """
     job = version.source_job
-    mesh = None if job is None or version.needs_code or is_foreign(version) else devices.mesh_of(job)
-    if mesh is None or not mesh.layout or mesh.size() == 1:
+    try:
+        mesh = None if job is None or version.needs_code else devices.mesh_of(job)
+        if mesh is None or not mesh.layout or mesh.size() == 1 or is_foreign(version):
+            return None
+    except ValueError:
+        # A spec of an earlier release that no longer parses must not hold up a rollback.
         return None
     rules = tuple(ReleasedRule(match=rule.match, axes=rule.axes) for rule in mesh.layout)
     return ReleasedMesh(

@@ -12,7 +12,7 @@ from jobs.actions.storage import deletions
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.quantize.payload import QuantizePayload
 from jobs.models import Job, ModelVersion, User
-from jobs.queries.registry.smaller_versions import smaller_version_refusal
+from jobs.queries.registry.smaller_versions import smaller_version_jobs, smaller_version_refusal
 from jobs.spec.exports import QUANTIZATIONS
 from jobs.spec.problems import Problem
 
@@ -28,7 +28,7 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
 
     Raises:
         BadInput: there is no such format, or the version cannot be made smaller.
-        Conflict: the version is not a candidate.
+        Conflict: the version is not a candidate, or an unfinished job makes the same.
         Forbidden: `by` may not run jobs in the project, or no code.
         QuotaReached: the project has too many unfinished jobs.
     """
@@ -49,6 +49,11 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
         raise BadInput(f"{version} has no test rows on which a smaller model could be compared")
     with transaction.atomic():
         deletions.require_present(project, version)
+        # Locked, so that the second of two simultaneous requests finds the first one's job.
+        quotas.lock_project(project)
+        for job in smaller_version_jobs(version):
+            if job.payload_as(QuantizePayload).mode == mode:
+                raise Conflict(f"Job {job.pk} makes {version} in {entry.label} already.")
         quotas.require_room_for_job(project)
         payload = QuantizePayload(
             dataset_version=data.pk,

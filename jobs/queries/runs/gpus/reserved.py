@@ -22,7 +22,7 @@ class Kept(NamedTuple):
     Attributes:
         names: their names, by the worker's key.
         rows: the reservations of each worker, the first to begin first.
-        key: equal for the same GPUs.
+        key: equal for the same GPUs, reserved by the same reservations: sentences name these.
     """
 
     names: Mapping[int, frozenset[str]] = MappingProxyType({})
@@ -93,7 +93,8 @@ class ReservedGpus:
             if (worker := self._workers.get((row.pool, row.machine))) is not None:
                 rows[worker.pk].append(row)
                 names[worker.pk] = names.get(worker.pk, frozenset()) | _gpus_kept(row, worker)
-        return Kept(names, rows, frozenset(names.items()))
+        by_whom = {pk: tuple(sorted(row.key for row in found)) for pk, found in rows.items()}
+        return Kept(names, rows, frozenset((pk, names[pk], by_whom[pk]) for pk in names))
 
 
 def _gpus_kept(row: state.Reservation, worker: Worker) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 JAX computes the gradient of a grouped kernel, such as that of a depthwise convolution, by a convolution whose
 batch is divided into groups. XLA partitions it wrongly on a mesh that divides the batch along one axis only:
-it also adds what the devices along the other axes have computed alike. On 2 × 4 devices the gradient is 4
+it also adds the equal results of the devices along the other axes. On 2 × 4 devices the gradient is 4
 times as large, without an error; other layouts end the process. So we compute it by products and sums, which
 are partitioned correctly. The result is the same up to rounding.
 
@@ -97,7 +97,9 @@ def _sum_of_products(window: jax.Array, outputs: jax.Array, precision: Any) -> j
     of_window = precision[0] if isinstance(precision, tuple) else precision
     if window.shape[2] == 1:
         # Depthwise: XLA fuses the products into the sum, and a product of matrices of one column is slower.
-        found = jnp.sum(window * outputs, axis=axes, dtype=_wide(window.dtype))[:, :, None]
+        # Widened before: a product of small numbers would be 0 in float16.
+        products = window.astype(_wide(window.dtype)) * outputs.astype(_wide(window.dtype))
+        found = jnp.sum(products, axis=axes)[:, :, None]
     else:
         spatial = "".join(chr(ord("s") + axis) for axis in range(window.ndim - 3))
         found = jnp.einsum(
