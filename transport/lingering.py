@@ -6,7 +6,7 @@ from typing import Any
 
 # The client has this long to notice the response and to stop. More bytes are not read: it then waits, and a
 # proxy such as Caddy may find the response, where a reset would discard it.
-LINGER_SECONDS = 2.0
+LINGER_SECONDS = 5.0
 LINGER_BYTES = 4 * 2**20
 
 

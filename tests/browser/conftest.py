@@ -89,17 +89,19 @@ def server(django_db_setup: None, django_db_blocker: object) -> Iterator[str]:
 
 
 def start_server(port: int, log: Path, **variables: str) -> "subprocess.Popen[bytes]":
-    """Start a web server on the test database, with additional variables."""
-    command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
+    """Start the dashboard's web server on the test database, with additional variables."""
+    listening = socket.create_server(("127.0.0.1", port))
+    command = [sys.executable, "-m", "webapp.ops.web_server", "--fd", str(listening.fileno())]
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "webapp.settings.test",
         "TRAINYARD_DATABASE_URL": database_url(),
         **variables,
     }
-    flags = ["--ws", "websockets-sansio", "--lifespan", "off", "--log-level", "warning"]
-    with log.open("wb") as file:
-        return subprocess.Popen([*command, *flags], cwd=ROOT, env=environment, stdout=file, stderr=file)
+    with listening, log.open("wb") as file:
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=file, stderr=file, pass_fds=[listening.fileno()]
+        )
 
 
 def wait_until_up(port: int, process: "subprocess.Popen[bytes]", log: Path) -> str:
