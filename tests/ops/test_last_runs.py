@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +39,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text("")
     git("init", "-q", folder=tmp_path)
     commit(tmp_path)
+    for name in last_runs.REQUIRED:
+        monkeypatch.setenv(name, "1")
     monkeypatch.setattr(last_runs, "ROOT", tmp_path)
     monkeypatch.setattr(last_runs, "FILE", tmp_path / "tests" / "last_runs.toml")
     last_runs.FILE.unlink()
@@ -56,9 +58,10 @@ def run(
     passed: Iterable[str] = (),
     failed: Iterable[str] = (),
     exit_code: int = 0,
+    change: Callable[[], object] = lambda: None,
     **options: Any,
 ) -> None:
-    """End a run of tests with these results."""
+    """Make a run of tests with these results, during which `change` is called."""
     config: Any = SimpleNamespace(
         args=[str(TESTS / argument) for argument in arguments],
         option=SimpleNamespace(collectonly=False),
@@ -71,6 +74,7 @@ def run(
                 passed=is_passed, failed=not is_passed, nodeid=f"tests/{name}/test_a.py::test_b"
             )
             plugin.pytest_runtest_logreport(report)
+    change()
     session: Any = SimpleNamespace(exitstatus=exit_code, shouldfail=False, shouldstop=False)
     plugin.pytest_sessionfinish(session)
 
@@ -108,6 +112,29 @@ def test_folders_whose_tests_all_ran_and_passed_are_recorded(checkout: Path) -> 
 )
 def test_a_run_of_less_is_not_recorded(argument: str, options: dict[str, Any], checkout: Path) -> None:
     run(argument, **({"passed": ("upgrade",)} | options))
+    assert last_runs.read_commits() == {}
+
+
+def test_a_run_whose_tests_may_be_skipped_is_not_recorded(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRAINYARD_REQUIRE_PROXIES")
+    run("upgrade", passed=("upgrade",))
+    assert last_runs.read_commits() == {}
+
+
+def test_the_check_of_a_submission_skips_no_test_for_want_of_a_program() -> None:
+    words = (TESTS.parent / ".ci" / "run").read_text().split()
+    exported = {word.removesuffix("=1") for word in words if word.startswith("TRAINYARD_REQUIRE_")}
+    assert exported == set(last_runs.REQUIRED)
+
+
+def test_a_run_is_not_recorded_if_the_commit_changed_meanwhile(checkout: Path) -> None:
+    def change() -> None:
+        (checkout / "module.py").write_text("other")
+        commit(checkout)
+
+    run("upgrade", passed=("upgrade",), change=change)
     assert last_runs.read_commits() == {}
 
 

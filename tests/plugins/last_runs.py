@@ -6,6 +6,7 @@ A folder has a commit of its own, since all folders together take longer than a 
 slow machine: `make test-all ARGS="tests/browser tests/upgrade"` records these two.
 """
 
+import os
 import shutil
 import subprocess
 import tomllib
@@ -31,17 +32,26 @@ HEAD = """\
 # changes since then concern.
 [folders]
 """
+REQUIRED = tuple(
+    f"TRAINYARD_REQUIRE_{part}"
+    for part in ("BROWSER", "NAMESPACES", "NODE", "PATH_BROKER", "POSTGRES", "PROXIES", "SANDBOXES")
+)
+"""With these variables a test that lacks a program fails; otherwise it is skipped, and may hide a failure."""
 WRITTEN_BY_RUNS = ("tests/core_seconds.toml", "tests/last_runs.toml")
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
 class LastRuns:
-    """The pytest plugin: writes the folders of a run whose tests have all passed."""
+    """The pytest plugin: writes the folders of a run whose tests have all passed, none skipped for want of
+    a program.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._passed: set[str] = set()
         self._failed: set[str] = set()
+        # Those of the tests: the checkout may change while they run.
+        self._commit = _commit_of_clean_checkout()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -56,9 +66,11 @@ class LastRuns:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if session.exitstatus not in COMPLETE or session.shouldfail or session.shouldstop:
             return
+        if not all(os.environ.get(name) == "1" for name in REQUIRED):
+            return
         folders = whole_folders(self._config) & (self._passed - self._failed)
-        if folders and shutil.which("git") and not _changed_files():
-            write_commit(folders, _git("rev-parse", "HEAD"))
+        if folders and self._commit and self._commit == _commit_of_clean_checkout():
+            write_commit(folders, self._commit)
 
 
 def whole_folders(config: pytest.Config) -> set[str]:
@@ -98,6 +110,13 @@ def _concerned_since(commit: str) -> Collection[str]:
     if lookup.returncode != 0:
         return second_tier()
     return guarded_folders(_git("diff", "--name-only", "--no-renames", commit, "HEAD").splitlines())
+
+
+def _commit_of_clean_checkout() -> str:
+    """Return the commit whose files are in the checkout; an empty text if others are, or without git."""
+    if not shutil.which("git") or not (ROOT / ".git").exists() or _changed_files():
+        return ""
+    return _git("rev-parse", "HEAD")
 
 
 def _changed_files() -> str:

@@ -14,6 +14,8 @@ import pytest
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
 FIRST_TIER = "--first-tier"
+NARROWING = ("keyword", "markexpr", "lf", "stepwise", "stepwise_skip", "deselect", "ignore", "ignore_glob")
+"""Options of pytest that leave out tests."""
 
 
 def second_tier() -> Mapping[str, list[str]]:
@@ -54,7 +56,7 @@ def guarded_folders(changed: Iterable[str]) -> list[str]:
 
 def is_narrowed(config: pytest.Config) -> bool:
     """Return whether a run leaves out tests of its folders."""
-    return any(config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect", "ignore"))
+    return any(config.getoption(name, None) for name in NARROWING)
 
 
 def is_whole(config: pytest.Config) -> bool:
