@@ -91,18 +91,19 @@ def folded() -> keras.Model:
     return keras.Model(inputs, keras.layers.Dense(1, name="y")(keras.layers.Reshape((8,))(inputs)))
 
 
-def wide() -> keras.Model:
-    """Has 2 MiB of weights, and a layer whose result depends on the training's statistics."""
+def wide(units: int = 512) -> keras.Model:
+    """By default it has 2 MiB of weights; one layer's result depends on the training's statistics."""
     keras.utils.set_random_seed(5)
     inputs = hidden = keras.Input((4,), name="x")
     for i in (1, 2, 3):
-        hidden = keras.layers.Dense(512, activation="relu", name=f"dense_{i}")(hidden)
+        hidden = keras.layers.Dense(units, activation="relu", name=f"dense_{i}")(hidden)
     hidden = keras.layers.BatchNormalization(name="norm")(hidden)
     return keras.Model(inputs, keras.layers.Dense(3, name="output")(hidden))
 
 
 def main(folder: Path) -> None:
     wide().save(folder / "wide.keras")
+    wide(64).save(folder / "narrow.keras")
     for build in (recurrent, convolution_1d, convolution_2d, attention, normalized, folded, sales):
         build().save(folder / f"{build.__name__}.keras")
     for version in (1, 2):

@@ -4,6 +4,8 @@ import re
 
 TOO_LARGE = "too_large"
 """The kind of a failed load of a model that is larger than the one device of its process."""
+LACKS_MEMORY = "memory"
+"""The kind of a load or batch that needs more memory than is free; a later one may fit."""
 # The escape sequences with which libraries colour their messages, and other characters without a glyph.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[^\S ]|[\x00-\x1f\x7f-\x9f]")
 

@@ -1,7 +1,8 @@
 """The prediction server with model processes whose devices have little memory: `LIMIT` bytes each.
 
 Each model process has at most `MOST` simulated CPU devices. It writes their number, and the most bytes that
-one of them had in each stage, into the folder `seen` of the server's home, under its process id.
+one of them had in each stage, into the folder `seen` of the server's home, under its process id. While that
+folder has a file `SHORT`, a process with one device lacks memory for every batch.
 """
 
 import json
@@ -13,6 +14,7 @@ from unittest.mock import patch
 
 LIMIT = 1 << 20
 MOST = 8
+SHORT = "short-of-memory"
 _CHILD = "tests.serving.processes.small_devices"
 
 
@@ -58,6 +60,8 @@ def _limit_devices() -> None:
     call = Programs._call
 
     def call_and_see(*arguments: Any) -> Any:
+        if len(jax.devices()) == 1 and (_folder() / SHORT).exists():
+            raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4096 bytes.")
         outputs = call(*arguments)
         live.see("batch")
         _write({"devices": len(jax.devices()), "most": live.most})
@@ -69,12 +73,16 @@ def _limit_devices() -> None:
 
 
 def _write(seen: dict[str, object]) -> None:
-    # The folder of compiled programs is in the server's home.
-    folder = Path(sys.argv[sys.argv.index("--compile-cache") + 1]).parent / "seen"
+    folder = _folder()
     folder.mkdir(exist_ok=True)
     new = folder / f"{os.getpid()}.new"
     new.write_text(json.dumps(seen))
     new.replace(folder / f"{os.getpid()}.json")
+
+
+def _folder() -> Path:
+    # The folder of compiled programs is in the server's home.
+    return Path(sys.argv[sys.argv.index("--compile-cache") + 1]).parent / "seen"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -73,6 +74,16 @@ def small(
         own.serves("wide", 1)
         own.serves("columns", 1)
         yield process
+
+
+@pytest.fixture
+def shortage(small: ServerProcess) -> Iterator[Path]:
+    """While this file exists, one device has too little free memory for any model."""
+    file = small.home / "home" / "seen" / small_devices.SHORT
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    yield file
+    file.unlink(missing_ok=True)
 
 
 def seen_by(server: ServerProcess, child: psutil.Process) -> dict[str, Any]:
@@ -181,3 +192,34 @@ def test_a_version_that_fits_is_served_on_one_device(
     assert seen_by(small, present(until(lambda: small.child_of("fitting"))))["devices"] == 1
     own.publish(released("fitting", 2))
     own.serves("fitting", 2)
+
+
+def test_a_version_for_which_one_device_lacks_memory_uses_its_mesh_until_it_starts_again(
+    small: ServerProcess, own: FakeDashboard, model_files: dict[str, bytes], shortage: Path
+) -> None:
+    own.publish(released("short", 1, own.add(1, model_files["narrow"], mesh=MESH)))
+    own.serves("short", 1)
+    child = present(until(lambda: small.child_of("short")))
+    assert seen_by(small, child)["devices"] == small_devices.MOST
+    shortage.unlink()
+    child.kill()
+    assert len(predictions(small.url, "short", 3)) == 3
+    assert seen_by(small, present(until(lambda: small.child_of("short"))))["devices"] == 1
+    own.publish(released("short", 2))
+    own.serves("short", 2)
+
+
+def test_a_version_without_memory_on_one_device_and_on_its_mesh_tries_both_again(
+    small: ServerProcess, own: FakeDashboard, model_files: dict[str, bytes], shortage: Path
+) -> None:
+    own.publish(released("both", 1, own.add(1, model_files["narrow"], mesh=SIXTEEN)))
+    error = until(lambda: own.last_report("both").get("error"))
+    assert error.startswith("on one device, its weights have ")
+    assert "too little memory is free" in error
+    assert "; on its mesh, " in error
+    assert "16 devices" in error
+    shortage.unlink()
+    own.serves("both", 1)
+    assert len(predictions(small.url, "both", 3)) == 3
+    own.publish(released("both", 2))
+    own.serves("both", 2)

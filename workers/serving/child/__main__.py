@@ -20,7 +20,7 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 from workers.confinement.forking.server import Server, check_forkable
 from workers.engine.errors import EngineError, RefusedInput
-from workers.model_process.errors import TOO_LARGE, plain_text
+from workers.model_process.errors import LACKS_MEMORY, TOO_LARGE, plain_text
 from workers.model_process.frames import InvalidFrame
 from workers.model_process.library_messages import plain_message
 from workers.runner.libraries import import_for_code, import_keras, lasting_imports
@@ -141,10 +141,12 @@ def _described(error: Exception, code: Path | None) -> str:
 
 
 def _kind_of(error: Exception) -> str:
-    """Return how a load failed: the router loads a version that is `too_large` on its mesh, if it has one."""
-    from workers.engine.models.devices.memory import LargerThanDevice
+    """Return how a load failed: the router loads a version that lacks memory on its mesh, if it has one."""
+    from workers.engine.models.devices.memory import LacksMemory, LargerThanDevice
 
-    return TOO_LARGE if isinstance(error, LargerThanDevice) else "internal"
+    if isinstance(error, LargerThanDevice):
+        return TOO_LARGE
+    return LACKS_MEMORY if isinstance(error, LacksMemory) else "internal"
 
 
 def _arguments() -> argparse.Namespace:

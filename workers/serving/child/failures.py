@@ -1,6 +1,7 @@
 """The ways in which a batch can fail. None of them ends the child."""
 
 from workers.engine.errors import is_out_of_memory
+from workers.model_process.errors import LACKS_MEMORY
 
 
 class BatchFailed(Exception):
@@ -18,7 +19,7 @@ class ShapesRefused(BatchFailed):
 class OutOfMemory(BatchFailed):
     """The batch needs more memory than is free; a smaller one, or a later one, may fit."""
 
-    kind = "memory"
+    kind = LACKS_MEMORY
 
 
 def failure_of(error: Exception) -> BatchFailed:

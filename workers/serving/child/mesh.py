@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jobs.messages.release import ReleasedMesh
 from jobs.spec.sections.mesh import MeshSpec
+from workers.engine.errors import BadModel
 from workers.engine.models.files import load_model
 
 MOST_SIMULATED = 64
@@ -59,7 +60,12 @@ class MeshLoad:
             BadModel: the process has too few devices, or they have too little memory.
             ValueError, TypeError, OSError: from Keras.
         """
-        return load_model(path, self.folder, self.spec(jax.default_backend()))
+        spec = self.spec(jax.default_backend())
+        model = load_model(path, self.folder, spec)
+        # Loaded on one device, if that has the memory; otherwise the refusal had both sizes.
+        if spec.size() > (count := len(jax.devices())):
+            raise BadModel(f"its mesh has {spec.size()} devices, and this server may use {count}")
+        return model
 
     def batch_sharding(self, weights: tuple[list[Any], list[Any]]) -> Callable[[int], NamedSharding]:
         """Return the sharding of a batch by its number of rows.

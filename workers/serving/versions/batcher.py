@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy.typing as npt
 
 from workers.model_process.errors import (
+    LACKS_MEMORY,
     BadRequest,
     BodyTooLarge,
     Saturated,
@@ -278,7 +279,7 @@ class Batcher:
             child.predict(concatenated([taken.arrays() for taken in slices]), answered)
             return
         except MemoryError:
-            error = ChildFailed("There is not enough memory for the batch", kind="memory")
+            error = ChildFailed("There is not enough memory for the batch", kind=LACKS_MEMORY)
         except Exception:
             logger.exception("a batch could not be sent")
             error = ChildFailed("Internal error")
@@ -343,7 +344,7 @@ class Batcher:
         self._dispatch()
 
     def _refused(self, slices: list[Slice], error: ChildFailed) -> None:
-        if error.kind == "memory" and len(slices) > 1:
+        if error.kind == LACKS_MEMORY and len(slices) > 1:
             # Each request may fit without the others.
             self._retry(slices, Unavailable(str(error), retry_after=1))
             return
@@ -410,7 +411,7 @@ def _error_of(error: ChildFailed) -> ServingError:
     match error.kind:
         case "input":
             return BadRequest(str(error))
-        case "memory":
+        case kind if kind == LACKS_MEMORY:
             return Unavailable(str(error), retry_after=1)
         case _:
             return ServingError(str(error))

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from jobs.messages.release import ReleasedVersion, SandboxLevel
+from jobs.messages.release import ReleasedMesh, ReleasedVersion, SandboxLevel
 from jobs.spec.signature import Signature
 from workers.features.files import BadFeatures
 from workers.model_process.errors import (
+    LACKS_MEMORY,
     TOO_LARGE,
     ClientGone,
     DeadlineExceeded,
@@ -317,13 +318,31 @@ class LoadedVersion:
             try:
                 return self._child, await self._load_watched(self._child, file)
             except ChildFailed as refused:
-                if mesh is None or refused.kind != TOO_LARGE:
+                if mesh is None or refused.kind not in (TOO_LARGE, LACKS_MEMORY):
                     raise
-            name, shape = f"{self.model}/{self.approved.number}", " × ".join(map(str, mesh.shape))
-            logger.info("%s is larger than one device, and is loaded on its mesh of %s devices", name, shape)
-            # CUDA is open with one GPU, so another process opens those of the mesh.
-            await asyncio.shield(self._end_child())
-            self._needs_mesh = True
+                return await self._start_on_mesh_instead(path, mesh, refused)
+        return await self._start_on_mesh(path, mesh)
+
+    async def _start_on_mesh_instead(
+        self, path: Path, mesh: ReleasedMesh, refused: ChildFailed
+    ) -> tuple[ChildProcess, LoadedModel]:
+        """Load on the mesh what one device refused.
+
+        If only too little of its memory was free, the next load begins with one device again.
+        """
+        name, shape = f"{self.model}/{self.approved.number}", " × ".join(map(str, mesh.shape))
+        logger.info("%s is loaded on its mesh of %s devices; on one, %s", name, shape, refused)
+        # CUDA is open with one GPU, so another process opens those of the mesh.
+        await asyncio.shield(self._end_child())
+        self._needs_mesh = refused.kind == TOO_LARGE
+        try:
+            return await self._start_on_mesh(path, mesh)
+        except ChildFailed as error:
+            if self._needs_mesh:
+                raise
+            raise ChildFailed(f"on one device, {refused}; on its mesh, {error}", error.kind) from error
+
+    async def _start_on_mesh(self, path: Path, mesh: ReleasedMesh) -> tuple[ChildProcess, LoadedModel]:
         self._mesh_load = MeshLoad(mesh, path.parent)
         self._child = await self._context.child_starter.start()
         return self._child, await self._load_watched(self._child, path, self._mesh_load)

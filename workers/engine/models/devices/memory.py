@@ -22,6 +22,10 @@ class LargerThanDevice(BadModel):
     """A model does not fit on the one device of this process; the message has both sizes."""
 
 
+class LacksMemory(BadModel):
+    """A model would fit on the devices in use, but too little of their memory is free."""
+
+
 class _Devices(NamedTuple):
     """The devices in use: their name for people, their memory together in bytes, and how to have more."""
 
@@ -63,7 +67,7 @@ def naming_lack_of_memory(path: Path, *, on_mesh: bool = False) -> Iterator[None
         on_mesh: whether it is divided over several devices.
 
     Raises:
-        BadModel: they have.
+        LacksMemory: they have.
     """
     try:
         yield
@@ -71,7 +75,7 @@ def naming_lack_of_memory(path: Path, *, on_mesh: bool = False) -> Iterator[None
     except Exception as error:
         if isinstance(error, EngineError) or not is_out_of_memory(error):
             raise
-        raise BadModel(
+        raise LacksMemory(
             f"its weights have {_gib(_weights_bytes(path))}, and too little memory is free: other versions, "
             "such as the one that it replaces, and other processes use the devices too"
             + (", and each device has the variables whole that no layout rule divides" if on_mesh else "")
