@@ -36,6 +36,35 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
     access.require(by, project, Action.WRITE)
     if version.code is not None:
         access.require(by, project, Action.RUN_CODE)
+    payload, source = _payload_and_source(version, mode, field)
+    verb, label = QUANTIZATIONS[mode].verb, QUANTIZATIONS[mode].label
+    with transaction.atomic():
+        deletions.require_present(project, version)
+        # Locked, so that the second of two simultaneous requests finds the first one's job.
+        quotas.lock_project(project)
+        for job in smaller_version_jobs(version):
+            if job.payload_as(QuantizePayload).mode == mode:
+                raise Conflict(f"Job {job.pk} makes {version} in {label} already.")
+        quotas.require_room_for_job(project)
+        job = submit.queue(
+            payload,
+            project=project,
+            revision=source.revision,
+            title=f"{verb} {version} to {label}",
+            created_by=by,
+            **submit.placement_like(source.root or source),
+        )
+        name = f"version:{version.model.name}/{version.number}"
+        audit.record("version.make_smaller", name, by=by, project=project, job=job.pk, mode=mode)
+    return job
+
+
+def _payload_and_source(version: ModelVersion, mode: str, field: str) -> tuple[QuantizePayload, Job]:
+    """Return the payload of the job for a version, and the job that trained it.
+
+    Raises:
+        BadInput, Conflict: as `make_smaller`.
+    """
     if mode not in QUANTIZATIONS:
         message = f"{mode!r} makes no smaller model; {', '.join(QUANTIZATIONS)} do"
         raise BadInput(message, [Problem(f"/{field}", message)])
@@ -43,33 +72,14 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
         raise Conflict(f"{version} is {version.state}: only candidates can be made smaller.")
     if reason := smaller_version_refusal(version):
         raise BadInput(reason, [Problem(f"/{field}", reason)])
-    source, entry = version.source_job, QUANTIZATIONS[mode]
-    data = data_of(version)
+    source, data = version.source_job, data_of(version)
     if source is None or data is None:
         raise BadInput(f"{version} has no test rows on which a smaller model could be compared")
-    with transaction.atomic():
-        deletions.require_present(project, version)
-        # Locked, so that the second of two simultaneous requests finds the first one's job.
-        quotas.lock_project(project)
-        for job in smaller_version_jobs(version):
-            if job.payload_as(QuantizePayload).mode == mode:
-                raise Conflict(f"Job {job.pk} makes {version} in {entry.label} already.")
-        quotas.require_room_for_job(project)
-        payload = QuantizePayload(
-            dataset_version=data.pk,
-            source=source.pk,
-            mode=mode,
-            artifact=version.artifact_id,
-            model=version.model.name,
-        )
-        job = submit.queue(
-            payload,
-            project=project,
-            revision=source.revision,
-            title=f"{entry.verb} {version} to {entry.label}",
-            created_by=by,
-            **submit.placement_like(source.root or source),
-        )
-        name = f"version:{version.model.name}/{version.number}"
-        audit.record("version.make_smaller", name, by=by, project=project, job=job.pk, mode=mode)
-    return job
+    payload = QuantizePayload(
+        dataset_version=data.pk,
+        source=source.pk,
+        mode=mode,
+        artifact=version.artifact_id,
+        model=version.model.name,
+    )
+    return payload, source

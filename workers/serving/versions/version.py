@@ -114,6 +114,7 @@ class LoadedVersion:
         # Set once a child has found that one device is too small for it.
         self._needs_mesh = False
         self._mesh_load: MeshLoad | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._failures = 0
         self._seen = context.seen_sizes.for_model(model)
         self._observe_batch = context.metrics.batch_observer(model)
@@ -213,6 +214,7 @@ class LoadedVersion:
         self._batcher.refuse("This version is being unloaded")
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        await self._end_child()
         self.state = "END"
         self._context.changed()
 
@@ -221,13 +223,21 @@ class LoadedVersion:
             try:
                 await self._serve_once()
             finally:
-                # Shielded: `unload` cancels this task, and the child must be ended nevertheless.
-                await asyncio.shield(self._end_child())
+                await self._end_child()
             if self._failures and not self._keeps_queue:
                 pause = min(2.0 ** (self._failures - 1), _MAX_PAUSE_SECONDS)
                 await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311
 
     async def _end_child(self) -> None:
+        """Return when there is no child any more.
+
+        `unload` may cancel a task that waits for this; the child's end goes on, and `unload` waits for it.
+        """
+        if self._ending is None or self._ending.done():
+            self._ending = asyncio.create_task(self._stop_child())
+        await asyncio.shield(self._ending)
+
+    async def _stop_child(self) -> None:
         child, self._child = self._child, None
         if child is not None:
             await child.stop()
@@ -333,7 +343,7 @@ class LoadedVersion:
         name, shape = f"{self.model}/{self.approved.number}", " × ".join(map(str, mesh.shape))
         logger.info("%s is loaded on its mesh of %s devices; on one, %s", name, shape, refused)
         # CUDA is open with one GPU, so another process opens those of the mesh.
-        await asyncio.shield(self._end_child())
+        await self._end_child()
         self._needs_mesh = refused.kind == TOO_LARGE
         try:
             return await self._start_on_mesh(path, mesh)
