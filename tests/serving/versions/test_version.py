@@ -64,11 +64,15 @@ def loaded(tmp_path: Path, artifacts: ArtifactCache) -> LoadedVersion:
     return LoadedVersion("m", ReleasedVersion(number=1, digest="0" * 64, bytes=1, signature={}), context)
 
 
+def state(version: LoadedVersion) -> str:
+    return version.state
+
+
 async def test_an_unforeseen_failure_of_a_load_is_a_failed_load(tmp_path: Path) -> None:
     version = loaded(tmp_path, _BrokenCache())
     async with asyncio.timeout(10):
         await version.load_attempted.wait()
-    assert version.state == "END"
+    assert state(version) == "END"
     assert version.error == "internal error; the log of the prediction server has the cause"
     await version.unload(0.1)
 
@@ -89,7 +93,7 @@ async def test_a_version_has_ended_once_its_process_has(
         unload = asyncio.create_task(version.unload(0.0))
         finished, _ = await asyncio.wait([unload], timeout=0.2)
         assert not finished
-        assert version.status.state == "UNLOADING"
+        assert state(version) == "UNLOADING"
         child.may_end.set()
         await unload
-    assert version.status.state == "END"
+    assert state(version) == "END"
