@@ -3,7 +3,9 @@
 
 Run by a developer who upgrades a version or needs another icon; users need neither Node nor a network. It
 downloads the pinned releases with `npm pack`, copies only the files that pages load, removes the references
-to source maps (which are not shipped), and builds one sprite of the icons listed in icons.txt.
+to source maps (which are not shipped), and builds one sprite of the icons listed in icons.txt. A library with
+a file in scripts/bundles/, which exports what pages use, is bundled from the packages that package-lock.json
+pins.
 """
 
 import hashlib
@@ -17,7 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-VENDOR = Path(__file__).resolve().parents[1] / "webapp" / "static" / "vendor"
+ROOT = Path(__file__).resolve().parents[1]
+VENDOR = ROOT / "webapp" / "static" / "vendor"
+BUNDLES = ROOT / "scripts" / "bundles"
 
 MIT = """The MIT License (MIT)
 
@@ -54,6 +58,7 @@ class Library:
     files: Mapping[str, str]
     copyright: str = ""  # set if the package contains no licence file
     icons: tuple[str, ...] = field(default=())
+    bundle: str = ""  # the name of the file that is made of scripts/bundles/<name>.js
     types: Mapping[str, str] = field(default_factory=dict)  # declarations for the type check of scripts
 
     @property
@@ -101,12 +106,22 @@ LIBRARIES = (
         version="6.1.0",
         licence="Apache-2.0",
         files={
-            "dist/echarts.esm.min.mjs": "echarts.esm.min.js",
             "LICENSE": "LICENSE",
             "NOTICE": "NOTICE",
             "licenses/LICENSE-d3": "LICENSE-d3",
         },
-        types={"echarts.esm.min.d.ts": 'export * from "echarts";\n'},
+        bundle="echarts.esm.min.js",
+        types={"echarts.esm.min.d.ts": 'export { init } from "echarts";\n'},
+    ),
+    Library(
+        # All its packages have the same authors and licence.
+        name="codemirror",
+        package="@codemirror/view",
+        version="6.43.15",
+        licence="MIT",
+        files={"LICENSE": "LICENSE"},
+        bundle="codemirror.esm.min.js",
+        types={"codemirror.esm.min.d.ts": (BUNDLES / "codemirror.js").read_text()},
     ),
     Library(
         name="tus-js-client",
@@ -138,6 +153,7 @@ LIBRARIES = (
 def main() -> None:
     """Replace the vendored folders."""
     described = []
+    subprocess.run(["sh", ROOT / "scripts" / "setup-node"], check=True)  # noqa: S603, S607 - a fixed argv
     with tempfile.TemporaryDirectory() as scratch:
         for old in VENDOR.glob("*-[0-9]*"):
             shutil.rmtree(old)
@@ -166,6 +182,8 @@ def _install(library: Library, package: Path) -> dict[str, object]:
     folder.mkdir(parents=True)
     for member, name in library.files.items():
         (folder / name).write_bytes(_without_source_map((package / member).read_bytes()))
+    if library.bundle:
+        _bundle(BUNDLES / f"{library.name}.js", folder / library.bundle)
     for name, text in library.types.items():
         (folder / name).write_text(text)
     if library.copyright:
@@ -182,6 +200,12 @@ def _install(library: Library, package: Path) -> dict[str, object]:
             file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())
         },
     }
+
+
+def _bundle(entry: Path, target: Path) -> None:
+    options = ["--bundle", "--minify", "--format=esm", "--legal-comments=none", "--log-level=warning"]
+    command = [ROOT / "node_modules" / ".bin" / "esbuild", entry, *options, f"--outfile={target}"]
+    subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - a fixed argv
 
 
 def _without_source_map(content: bytes) -> bytes:

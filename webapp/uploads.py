@@ -135,9 +135,7 @@ def received_code(request: HttpRequest) -> Iterator[SentCode]:
         )
     if not files:
         (path,) = _paths(request, [PASTED])
-        # Browsers end the lines of a text field with two characters.
-        lines = text.replace("\r\n", "\n")
-        with written_code([(path, lines if lines.endswith("\n") else f"{lines}\n")], "text") as sent:
+        with written_code([(path, text_of_lines(text))], "text") as sent:
             yield sent
         return
     with ExitStack() as open_files:
@@ -145,6 +143,12 @@ def received_code(request: HttpRequest) -> Iterator[SentCode]:
         places = [open_files.enter_context(_on_disk(file)) for file in files]
         named = [Received(place, path) for place, path in zip(places, paths, strict=True)]
         yield SentCode(named, "file", _proposed_name(paths))
+
+
+def text_of_lines(text: str) -> str:
+    """Return the text of a form's field as that of a file: browsers end lines with two characters."""
+    lines = text.replace("\r\n", "\n")
+    return lines if lines.endswith("\n") else f"{lines}\n"
 
 
 def _paths(request: HttpRequest, names: list[str]) -> list[str]:

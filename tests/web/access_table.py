@@ -223,6 +223,7 @@ POST /datasets/<slug:slug>/versions/<int:number>/again
 POST /datasets/<slug:slug>/versions/<int:number>/gaps
 POST /datasets/<slug:slug>/versions/<int:number>/offers
 POST /datasets/<slug:slug>/versions/<int:number>/offers/<int:position>
+GET POST /code/<slug:code>/edit
 POST /code/<slug:code>/definitions
 POST /datasets/<slug:slug>/versions/<int:number>/cancel
 """

@@ -2,7 +2,7 @@
 
 from webapp.pages import demo, docs, home, site_search, styleguide
 from webapp.pages.audit import audit
-from webapp.pages.code import code, code_version, comparison, settings
+from webapp.pages.code import code, code_version, comparison, editing, settings
 from webapp.pages.data import (
     credentials,
     dataset_roles,
@@ -68,6 +68,7 @@ urlpatterns = [
     # Before versions, whose address `code/<digest>` matches `code/new` too.
     *code.urls,
     *code_version.urls,
+    *editing.urls,
     *comparison.urls,
     *settings.urls,
     *storage.urls,

@@ -36,6 +36,7 @@ from jobs.spec.sections.data import Task
 from jobs.states import FINAL
 from webapp import code_reader
 from webapp.code_definitions import keep_definitions
+from webapp.code_edits import is_editable
 from webapp.pages.code.code_lookup import line_address, version_address, version_of
 from webapp.pages.shortcuts import (
     Crumbs,
@@ -77,6 +78,7 @@ class CodeVersionPage(Context):
     version: CodeVersion
     files: list[tuple[CodeFile, str, bool]]
     file: CodeFile
+    is_editable: bool
     contents: CodeFound
     entries: list[tuple[CodeEntry, str, str]]
     searches: list[tuple[CodeSearch, bool]]
@@ -105,6 +107,7 @@ def version_page(request: Request, code: str) -> HttpResponse:
             for code_file in files
         ],
         file=file,
+        is_editable=is_editable(file),
         contents=contents,
         entries=[_describe_entry(version, entry) for entry in contents.entries],
         searches=[(search, may_run and _is_offered(contents, search)) for search in contents.described],

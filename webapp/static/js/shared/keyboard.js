@@ -3,6 +3,12 @@ import { closest, findAll } from "./elements.js";
 
 const TYPING = "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable=true]";
 
+/**
+ * Return whether a key is typed into a field. An editor's field is in a shadow root, which `target` hides.
+ * @param {KeyboardEvent} event
+ */
+const isTyped = (event) => event.composedPath().some((part) => part instanceof Element && part.matches(TYPING));
+
 function rows() {
   return findAll(document, "table[data-rows] tbody tr", HTMLElement).filter((row) => row.offsetParent);
 }
@@ -46,7 +52,7 @@ document.addEventListener("keydown", (event) => {
     KEYS["/"]();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || closest(event, TYPING)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyped(event)) return;
   if (document.querySelector("dialog[open]")) return;
   if (event.key === "Enter" && (closest(event, "a, button, summary, input") || !here("a"))) return;
   const act = KEYS[event.key];

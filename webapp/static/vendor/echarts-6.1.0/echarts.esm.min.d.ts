@@ -1,1 +1,1 @@
-export * from "echarts";
+export { init } from "echarts";
