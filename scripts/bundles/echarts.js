@@ -1,4 +1,4 @@
-// What the charts of searches use of ECharts: its whole bundle is half as large again.
+// The parts of ECharts that the charts of searches need: all of it is half as large again.
 import { BarChart, CustomChart, HeatmapChart, LineChart, ParallelChart, ScatterChart } from "echarts/charts";
 import {
   DataZoomComponent,
