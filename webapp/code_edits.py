@@ -36,7 +36,7 @@ def store_edited(version: CodeVersion, file: CodeFile, text: str, *, name: str, 
     Args:
         version: where the other files come from.
         file: one of its files.
-        text: what a form has sent.
+        text: as a form has sent it.
         name: of the new version.
         by: the acting user.
 

@@ -29,7 +29,7 @@ from webapp.template_context import Context
 
 @dataclass(frozen=True)
 class EditPage(Context):
-    """The text of one file, and what the new version keeps.
+    """The text of one file, and the number of those that are kept.
 
     Attributes:
         other_files: the number of files that stay as they are.
@@ -51,7 +51,7 @@ class EditPage(Context):
 
 @form_page
 def edit(request: Request, code: str) -> HttpResponse:
-    """Show a file's text in an editor; store what comes back as a new version."""
+    """Show a file's text in an editor; store the returned text as a new version."""
     version = version_of(request, code)
     access.require(request.user, version.project, Action.WRITE)
     files = queries.files_of(version)

@@ -231,7 +231,7 @@ class LoadedVersion:
     async def _end_child(self) -> None:
         """Return when there is no child any more.
 
-        `unload` may cancel a task that waits for this; the child's end goes on, and `unload` waits for it.
+        `unload` may cancel a task that waits for this; the child still ends, and `unload` waits for it.
         """
         if self._ending is None or self._ending.done():
             self._ending = asyncio.create_task(self._stop_child())
@@ -336,7 +336,7 @@ class LoadedVersion:
     async def _start_on_mesh_instead(
         self, path: Path, mesh: ReleasedMesh, refused: ChildFailed
     ) -> tuple[ChildProcess, LoadedModel]:
-        """Load on the mesh what one device refused.
+        """Load on the mesh a version that one device has refused.
 
         If only too little of its memory was free, the next load begins with one device again.
         """

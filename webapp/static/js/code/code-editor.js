@@ -92,7 +92,7 @@ function edit(form) {
     if (text !== field.value) view.dispatch({ changes: { from: 0, to: text.length, insert: field.value } });
   });
   for (const label of field.labels) label.addEventListener("click", () => view.focus());
-  // The browser shows what it refuses at the field, so an empty one must have a place: it is small, not hidden.
+  // The browser shows a refusal at the field, so an empty one must have a place: it is small, not hidden.
   field.classList.add("cd-behind-editor");
   field.tabIndex = -1;
   field.setAttribute("aria-hidden", "true");

@@ -1,4 +1,4 @@
-// What the editor of code uses of CodeMirror.
+// The parts of CodeMirror that the editor of code needs.
 export { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 export { python } from "@codemirror/lang-python";
 export {
