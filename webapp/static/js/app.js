@@ -9,5 +9,6 @@ import "./shared/toasts.js";
 import "./shared/keyboard.js";
 import "./shared/search.js";
 import "./shared/htmx-hooks.js";
+import "./shared/patch.js";
 import "./shared/forms.js";
 import "./shared/typed.js";

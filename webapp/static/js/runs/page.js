@@ -1,4 +1,4 @@
-// The page of a job or trial: its head and tables are fetched again when they changed.
+// The page of a job or trial: its head and tables are fetched again when they changed, and patched.
 import "./curves.js";
 import "../search/history.js";
 import "./log.js";
@@ -8,7 +8,7 @@ import { fetchPart } from "../shared/connection/part.js";
 import { answers } from "../shared/connection/server.js";
 import { isLoggedIn } from "../shared/connection/session.js";
 import { find, findAll } from "../shared/elements.js";
-import { refresh } from "../shared/time.js";
+import { patch } from "../shared/patch.js";
 
 const QUIET = 600; // one refresh for a burst of events
 const PENDING = 1500; // until a part that the server computes is asked for again
@@ -34,45 +34,17 @@ let isRefreshing = false;
 let structural = false;
 
 /**
- * Return whether a part of the page must not be replaced now, because it has the focus or a dialog is open.
- * @param {HTMLElement} element
- */
-function inUse(element) {
-  return document.querySelector("dialog[open]") !== null || element.contains(document.activeElement);
-}
-
-/**
- * Replace a part of the page by its new rendering; return whether it was replaced.
+ * Bring a part of the page up to date; return whether the server has answered.
  * @param {HTMLElement} element
  * @param {string} address
  */
-async function replacePart(element, address) {
-  if (inUse(element) || !answers() || !isLoggedIn()) return false;
+async function updatePart(element, address) {
+  if (!answers() || !isLoggedIn()) return false;
   const response = await fetchPart(address).catch(() => null);
   if (!response?.ok) return false;
-  const fresh = document.createElement("template");
-  fresh.innerHTML = await response.text();
-  if (inUse(element)) return false;
-  keep(element, fresh.content);
-  element.replaceChildren(fresh.content);
+  patch(element, await response.text());
   defineCharts();
-  refresh(element);
   return true;
-}
-
-/**
- * Keep charts, which follow the job by themselves, with their zoom and points, and forms with their input.
- * @param {HTMLElement} element
- * @param {DocumentFragment} fresh
- */
-function keep(element, fresh) {
-  for (const form of element.querySelectorAll("[data-keep]")) fresh.querySelector(`#${form.id}`)?.replaceWith(form);
-  for (const chart of element.querySelectorAll("ty-run-charts, ty-curves, ty-history, ty-trials, ty-compare")) {
-    if (chart.parentElement?.closest("ty-compare, ty-run-charts")) continue; // it is kept with those around it
-    const names = chart.getAttribute("names");
-    const key = `${chart.localName}[job="${chart.getAttribute("job")}"]`;
-    fresh.querySelector(names === null ? key : `${key}[names="${CSS.escape(names)}"]`)?.replaceWith(chart);
-  }
 }
 
 /**
@@ -90,7 +62,7 @@ function defineCharts() {
 async function refreshPage(head) {
   timer = 0;
   // One at a time: a server that is slow would get more and more requests.
-  if (isRefreshing || inUse(head)) {
+  if (isRefreshing) {
     schedule(head);
     return;
   }
@@ -114,9 +86,9 @@ async function refreshParts(head) {
   const { tab, liveBody } = body?.dataset ?? {};
   const drawn =
     live !== undefined &&
-    (await replacePart(head, live)) &&
-    (!changed || !body || !isLive(tab ?? "") || !liveBody || (await replacePart(body, liveBody)));
-  structural ||= changed && !drawn; // the next refresh replaces the body
+    (await updatePart(head, live)) &&
+    (!changed || !body || !isLive(tab ?? "") || !liveBody || (await updatePart(body, liveBody)));
+  structural ||= changed && !drawn; // the next refresh updates the body
 }
 
 /**

@@ -2,7 +2,6 @@
 import { refuse } from "./connection/notice.js";
 import { answers, ask } from "./connection/server.js";
 import { isLoggedIn } from "./connection/session.js";
-import { closest } from "./elements.js";
 import { csrfToken } from "./post.js";
 import { refresh } from "./time.js";
 import { toast } from "./toasts.js";
@@ -16,13 +15,6 @@ document.addEventListener("htmx:config:request", (event) => {
   const { request } = /** @type {RequestEvent} */ (event).detail.ctx;
   if (!["GET", "HEAD"].includes((request.method ?? "GET").toUpperCase())) {
     request.headers["X-CSRFToken"] = csrfToken();
-  }
-});
-// A part marked data-calm is not fetched again while a field in it has the focus.
-document.addEventListener("htmx:before:request", (event) => {
-  const focused = document.activeElement;
-  if (closest(event, "[data-calm]")?.contains(focused) && focused?.matches("input, select, textarea")) {
-    event.preventDefault();
   }
 });
 // While the server does not answer or the session has ended, nothing is requested: parts that follow the server wait, and
