@@ -20,6 +20,9 @@ IS_CHECKOUT = (ROOT / "manage.py").is_file()
 KEYLESS_VARIABLE = "TRAINYARD_WITHOUT_KEY"
 """Set for parts that sign nothing, and for their children. They make no secret key if there is none."""
 
+WITHOUT_FILES_VARIABLE = "TRAINYARD_WITHOUT_FILES"
+"""Set for commands without an installation that begin none: the settings make no folder and no key."""
+
 
 def resource_folder(name: str) -> Path:
     """Return the folder `docs` or `templates`."""

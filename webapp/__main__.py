@@ -7,20 +7,20 @@ import gc
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jobs import known_variables, program
+from jobs import absent_installation, known_variables, program
 from jobs.logs.foreign_output import JsonLines, speak_json
-from jobs.logs.start_errors import one_sentence
-from webapp.ops.database.absent_database import require_database
+from jobs.logs.start_errors import end_with, one_sentence
 from webapp.ops.home import Home
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
 
 PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_SECRET_KEY_FILE")
 
-KEYLESS_COMMANDS = ("worker", "chief")
+KEYLESS_COMMANDS = absent_installation.ON_OTHER_MACHINES | {"serve"}
 """The commands of the parts that need no secret key."""
-
-HELP = ("-h", "--help")
-"""The options with which a command only describes itself."""
 
 PARTS = {
     **{name: name for name in ("up", "broker", "web", "scheduler", "worker")},
@@ -49,26 +49,58 @@ def main() -> None:
 
 def _run() -> None:
     known_variables.settle_or_exit()
-    require_database(sys.argv[1:])
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
-    if "".join(sys.argv[1:2]) in KEYLESS_COMMANDS or set(sys.argv[1:]) & set(HELP):
+    if "".join(sys.argv[1:2]) in KEYLESS_COMMANDS or set(sys.argv[1:]) & absent_installation.HELP:
         os.environ[program.KEYLESS_VARIABLE] = "1"
     _make_paths_absolute()
-    from django.core.management import execute_from_command_line  # slow, and not needed for the version
+    absent_installation.keep_absent(sys.argv[1:])
 
     if sys.argv[1:] == ["version"]:
         _describe_installation()
         return
-    execute_from_command_line(_with_module_name(sys.argv))
+    from django.core.management import ManagementUtility  # slow, and not needed for the version
+
+    class Program(ManagementUtility):
+        """Runs a command. One that needs an installation is refused where none is."""
+
+        def fetch_command(self, subcommand: str) -> "BaseCommand":
+            """Return the command. Unknown ones and wrong settings are named first."""
+            command = super().fetch_command(subcommand)
+            _require_installation(sys.argv[1:])
+            return command
+
+    Program(_with_module_name(sys.argv)).execute()
+
+
+def _require_installation(arguments: list[str]) -> None:
+    """End the program if its command needs an installation and there is none.
+
+    The parts do so themselves, once they have read their own settings.
+    """
+    command = absent_installation.command_of(arguments)
+    if command in PARTS or command == "chief" or not absent_installation.uses_installation(arguments):
+        return
+    from django.conf import settings
+
+    settings.TRAINYARD_HOME  # noqa: B018  reads the settings, if Django could not
+    if (sentence := absent_installation.problem(command)) is not None:
+        end_with(sentence)
 
 
 def _describe_installation() -> None:
     """Run our command `version`: Django's program prints the version of Django instead."""
     import django
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import call_command
 
-    django.setup()
+    try:
+        django.setup()
+    except ImproperlyConfigured:
+        # The program has a version even if its home cannot be used.
+        sys.stdout.write(f"program  {program.program_version()}\n")
+        sys.stdout.flush()
+        raise
     call_command("version")
 
 

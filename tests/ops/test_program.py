@@ -16,7 +16,6 @@ from tests.people import People, browser_of
 from webapp import __main__ as entry
 from webapp.api.site import api
 from webapp.management.commands import chief, serve
-from webapp.ops.database import absent_database
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
@@ -41,45 +40,6 @@ def test_version_names_a_home_that_does_not_exist(tmp_path: Path) -> None:
     assert not missing.exists()
 
 
-@pytest.mark.parametrize("command", absent_database.COMMANDS)
-def test_a_command_for_an_installation_makes_no_files_in_a_mistyped_home(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINYARD_HOME", str(tmp_path / "mistyped"))
-    monkeypatch.delenv("TRAINYARD_DATABASE_URL", raising=False)
-    for name in (command, command.replace("-", "_")):
-        with pytest.raises(SystemExit):
-            absent_database.require_database([name, "x"])
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_command_without_a_database_file_says_where_it_looked(tmp_path: Path) -> None:
-    missing = tmp_path / "mistyped"
-    command = [sys.executable, str(ROOT / "manage.py"), "queue"]
-    variables = {"TRAINYARD_HOME": str(missing)}
-    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert f"the database {missing / 'trainyard.sqlite3'} does not exist" in done.stderr
-    assert not missing.exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "url"),
-    [
-        (["queue", "--help"], ""),
-        (["backup", "--verify", "x.tar"], ""),
-        (["up"], ""),
-        (["queue"], "postgres://localhost/trainyard"),
-    ],
-)
-def test_other_commands_are_not_refused(
-    arguments: list[str], url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINYARD_HOME", str(tmp_path / "new"))
-    monkeypatch.setenv("TRAINYARD_DATABASE_URL", url)
-    absent_database.require_database(arguments)
-
-
 def test_version_describes_the_installation_of_a_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -87,9 +47,9 @@ def test_version_describes_the_installation_of_a_home(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "manage.py"), "version"]
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"program  {VERSION}, schema 00")
-    assert "\nschema   none: the database is empty\n" in done.stdout
     assert f"\nstore    {home / 'artifacts'}, which does not exist yet\n" in done.stdout
-    assert "is empty" in done.stdout.splitlines()[-1]
+    assert "trainyard.sqlite3 does not exist" in done.stdout.splitlines()[-1]
+    assert not list(home.iterdir())
 
 
 def test_the_api_has_the_version_of_the_project() -> None:
@@ -152,6 +112,7 @@ def test_files_on_the_command_line_are_those_of_the_folder_of_the_start(
     for module in (chief, serve):
         monkeypatch.setattr(module, "exec_command", started.append)
     monkeypatch.setenv("TRAINYARD_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir(mode=0o700)
     monkeypatch.chdir(tmp_path)
     chief.Command().run_from_argv(["trainyard", "chief", "--name", "it", "--space", "space.json"])
     serve.Command().run_from_argv(["trainyard", "serve", "--token-file", "token"])

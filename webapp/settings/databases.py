@@ -30,8 +30,11 @@ SILENCE = {
 
 def database(home_folder: Path) -> dict[str, object]:
     """Return Django's database settings from `TRAINYARD_DATABASE_URL`; by default SQLite in the home."""
-    url = os.environ.get("TRAINYARD_DATABASE_URL") or f"sqlite:///{home_folder / 'trainyard.sqlite3'}"
-    return database_at(url, "TRAINYARD_DATABASE_URL")
+    url = os.environ.get("TRAINYARD_DATABASE_URL")
+    if not url and not home_folder.exists():
+        # The command needs no installation, or refuses. `check` and `makemigrations` ask any database.
+        return _sqlite_settings(":memory:")
+    return database_at(url or f"sqlite:///{home_folder / 'trainyard.sqlite3'}", "TRAINYARD_DATABASE_URL")
 
 
 def database_at(url: str, name: str = "the address") -> dict[str, object]:
@@ -69,9 +72,13 @@ def sqlite(path: Path, name: str = "the address") -> dict[str, object]:
     # The database may lie outside the home.
     for suffix in ("", "-wal", "-shm", "-journal"):
         require_private(private_files.make_file_private, path.with_name(path.name + suffix), name)
+    return _sqlite_settings(str(path))
+
+
+def _sqlite_settings(name: str) -> dict[str, object]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": str(path),
+        "NAME": name,
         # Under ASGI a connection that stays open after its request is never used again.
         "CONN_MAX_AGE": 0,
         "OPTIONS": {

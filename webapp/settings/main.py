@@ -196,7 +196,8 @@ STATIC_URL = f"{PUBLIC_PATH}/static/"
 # In production `webapp.ops.static_files` builds hashed, compressed copies in a folder below it.
 STATIC_ROOT = HOME / "static"
 # WhiteNoise warns at each start if it is missing.
-STATIC_ROOT.mkdir(exist_ok=True)
+if places.makes_files():
+    STATIC_ROOT.mkdir(exist_ok=True)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

@@ -1,5 +1,6 @@
 """Home, keys, broker and stores: where an installation has its files, which only its owner can access."""
 
+import errno
 import os
 import secrets
 from collections.abc import Sequence
@@ -20,10 +21,19 @@ KEY_VARIABLE = "TRAINYARD_SECRET_KEY_FILE"
 def home() -> Path:
     """Return `TRAINYARD_HOME`, the folder with all state, which only its owner can access.
 
-    It is created if absent. From here on, this process and its children create private files only.
+    It is created if absent, by commands that may. From here on, this process and its children create private
+    files only.
     """
     private_files.restrict_new_files()
-    return require_private(private_files.make_home_private, Home.from_environment().root, "TRAINYARD_HOME")
+    root = Home.from_environment().root
+    if not makes_files() and not root.exists():
+        return root
+    return require_private(private_files.make_home_private, root, "TRAINYARD_HOME")
+
+
+def makes_files() -> bool:
+    """Return whether the settings may make folders and a key, rather than leave a mistyped home alone."""
+    return not os.environ.get(program.WITHOUT_FILES_VARIABLE)
 
 
 def secret_key_file(home_folder: Path) -> Path:
@@ -41,6 +51,11 @@ def secret_keys(home_folder: Path) -> SecretKeys:
         if not path.exists():
             if os.environ.get(program.KEYLESS_VARIABLE):
                 return SecretKeys("")
+            if not makes_files():
+                if os.environ.get(KEY_VARIABLE) and not path.parent.is_dir():
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+                # Of this process alone: the command refuses, or signs nothing that lasts.
+                return SecretKeys(secrets.token_urlsafe(64))
             create_once(path, secrets.token_urlsafe(64).encode())
         return parse(path.read_text())
     except BadKeyFile as error:
@@ -77,7 +92,7 @@ def artifacts(home_folder: Path) -> str:
     folder = Path(location)
     try:
         # The store makes its folder in the home by itself, when it is needed.
-        if os.environ.get("TRAINYARD_ARTIFACTS"):
+        if os.environ.get("TRAINYARD_ARTIFACTS") and (makes_files() or home_folder.exists()):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import django
 
-from jobs import database_use, known_variables, program
+from jobs import absent_installation, database_use, known_variables, program
 
 NO_AUTHENTICATION = (
     "Anyone who can reach {host} may report to this search: KerasTuner's protocol has no authentication and "
@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known_variables.settle_or_exit()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     os.environ[program.KEYLESS_VARIABLE] = "1"
+    absent_installation.keep_absent(["chief"])
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     django.setup()
     # These modules import models, which need `django.setup()` first.
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def show(text: str) -> None:
         print(text, flush=True)  # noqa: T201  output for the user who started the chief
 
+    if (sentence := absent_installation.problem("chief")) is not None:
+        sys.exit(sentence)
     try:
         database_use.share(django_settings.DATABASES["default"], Path(django_settings.TRAINYARD_HOME))
         require_own_installation(signs=False)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import django
 
-from jobs import database_use, known_variables, program
+from jobs import absent_installation, database_use, known_variables, program
 from jobs.logs.foreign_output import capture, end_capture, speak_json
 from jobs.logs.lines import begin_part
 from jobs.logs.start_errors import one_sentence, write_sentence
@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         gc.disable()  # until the apps are loaded: the last of them enables it
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
         os.environ[program.KEYLESS_VARIABLE] = "1"
+        absent_installation.keep_absent(["worker"])
         begin_part("worker")
         _run(arguments)
 
@@ -58,6 +59,8 @@ def _run(arguments: Sequence[str] | None) -> None:
             offered = "offered" if level.offered else f"not offered: {level.reason}"
             sys.stdout.write(f"Sandbox {level.level} for code of users: {offered}\n")
         sys.exit(state.level == "shared")
+    if (sentence := absent_installation.problem("worker")) is not None:
+        sys.exit(sentence)
     capture("worker")
     # Runners do not get these values, but the output of a program may still contain one: logs are masked.
     secrets = secret_values(os.environ)

@@ -6,7 +6,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from jobs import database_use
+from jobs import absent_installation, database_use
 from jobs.errors import DatabaseReplaced, ForeignInstallation
 from jobs.logs.foreign_output import capture
 from jobs.logs.lines import begin_part
@@ -32,8 +32,10 @@ class Command(PartCommand):
             signal.signal(number, lambda *_: stop.set())
         state = SchedulerState()
         try:
-            database_use.share(settings.DATABASES["default"], Path(settings.TRAINYARD_HOME))
             start_listener(status_address, state.checks, lambda: Exposition(state.families))
+            if (sentence := absent_installation.problem("scheduler")) is not None:
+                raise CommandError(sentence)
+            database_use.share(settings.DATABASES["default"], Path(settings.TRAINYARD_HOME))
             run(stop, state)
         except (Incompatible, ForeignInstallation, DatabaseReplaced, BadStatusAddress) as error:
             raise CommandError(str(error)) from error

@@ -34,6 +34,13 @@ class Command(PartCommand):
 
     def handle(self, **options: Any) -> None:
         home = Home.from_environment()
+        key_file = options["public_key_file"].resolve()
+        if not home.root.exists() and not key_file.exists():
+            raise CommandError(
+                f"There is no prediction server: the home {home.root} does not exist, and there is no file "
+                f"{key_file} with the key of releases. Correct TRAINYARD_HOME, or copy release.pub from the "
+                "home of the dashboard and name it with --public-key-file."
+            )
         try:
             home.create()
         except OpsError as error:
@@ -44,6 +51,6 @@ class Command(PartCommand):
             dashboard=options["dashboard"],
             artifacts=settings.TRAINYARD_ARTIFACTS,
             token_file=options["token_file"].resolve(),
-            public_key_file=options["public_key_file"].resolve(),
+            public_key_file=key_file,
         )
         exec_command(serving_argv(home, serving_options))

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
-from jobs import program
+from jobs import absent_installation, program
 from jobs.queries import compatibility
 from jobs.queries.storage import ownership
 from jobs.store import store
@@ -18,6 +18,11 @@ class Command(BaseCommand):
 
     def handle(self, **_: Any) -> None:
         self.stdout.write(f"program  {program.program_version()}, schema {compatibility.own_schema()}")
+        if (absent := absent_installation.problem("version")) is not None:
+            # A connection would make the database.
+            self.stdout.write(f"store    {settings.TRAINYARD_ARTIFACTS}, {_owner(reachable=False)}")
+            self.stdout.write(absent)
+            return
         error = database_error()
         self.stdout.write(f"schema   {f'unknown: {error}' if error else _schema()}")
         self.stdout.write(f"store    {settings.TRAINYARD_ARTIFACTS}, {_owner(reachable=error is None)}")

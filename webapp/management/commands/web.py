@@ -3,7 +3,7 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from jobs import database_use, signing
+from jobs import absent_installation, database_use, signing
 from jobs.errors import DatabaseReplaced
 from webapp.management.part_command import PartCommand
 from webapp.ops import ports, static_files
@@ -24,6 +24,8 @@ class Command(PartCommand):
     def handle(self, *, host: str, port: int, migrate: bool, **_: object) -> None:
         try:
             listener = ports.listen(host, port, flag="--port")
+            if not migrate and (sentence := absent_installation.problem("web")) is not None:
+                raise CommandError(sentence)
             home = Home.from_environment()
             home.create()
         except OpsError as error:

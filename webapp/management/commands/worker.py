@@ -1,5 +1,11 @@
+import os
+import subprocess
+import sys
+import tempfile
 from argparse import ArgumentParser
+from typing import NoReturn
 
+from jobs import absent_installation, program
 from jobs.worker_options import add_worker_options, labels_of
 from webapp.management.part_command import PartCommand
 from webapp.ops.parts import exec_command, worker_argv
@@ -32,7 +38,19 @@ class Command(PartCommand):
             "--max-life": seconds(max_life),
             "--status-address": status_address,
         }
-        exec_command(worker_argv(pool, slots, labels=labels, options=options, check=check))
+        argv = worker_argv(pool, slots, labels=labels, options=options, check=check)
+        if check and absent_installation.problem("worker") is not None:
+            _check_machine(argv)
+        exec_command(argv)
+
+
+def _check_machine(argv: tuple[str, ...]) -> NoReturn:
+    """Check a machine on which no installation is. Its home is made elsewhere, and removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="trainyard-check-") as folder:
+        environment = {**os.environ, "TRAINYARD_HOME": folder}
+        environment.pop(program.WITHOUT_FILES_VARIABLE, None)
+        status = subprocess.run(argv, cwd=program.ROOT, env=environment, check=False).returncode  # noqa: S603
+    sys.exit(status)
 
 
 def seconds(duration: float | None) -> str | None:
