@@ -66,12 +66,21 @@ class SpecProblemOut(Answer):
     )
 
 
+class RangeOut(Answer):
+    """A range that the spec has as a text, and the fields that it means."""
+
+    pointer: str = Field(description="Of the hyperparameter, such as /search/space/0.")
+    text: str
+    fields: dict[str, Any]
+
+
 class ValidationOut(Answer):
     """Whether a spec is valid, and its plan."""
 
     valid: bool
     errors: list[SpecProblemOut]
     plan: Plan | None = Field(description="Null if the spec cannot be read.")
+    ranges: list[RangeOut] = Field(description="Those that can be read, also if the spec is invalid.")
 
 
 class FoundOut(Answer):
