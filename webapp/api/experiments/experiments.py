@@ -151,7 +151,7 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
     if body.name is not None and not 0 < len(body.name.strip()) <= 200:
         invalid.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))
     errors = [SpecProblemOut(**problem._asdict()) for problem in invalid]
-    ranges = [RangeOut(**read._asdict()) for read in ranges_of(body.spec)]
+    ranges = [RangeOut.model_validate(read._asdict()) for read in ranges_of(body.spec)]
     return ValidationOut(valid=not invalid, errors=errors, plan=checked.plan, ranges=ranges)
 
 
