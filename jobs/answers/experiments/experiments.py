@@ -9,6 +9,7 @@ from jobs.spec.base import DocumentedAs
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.json_types import JsonValue
 from jobs.spec.plan.plan import Plan
+from jobs.spec.space.ranges import Sampling
 
 Spec = Annotated[Any, DocumentedAs(ExperimentSpec)]
 """A spec as it was sent or stored. `jobs.actions.experiments` validates it; a draft may be invalid."""
@@ -66,12 +67,30 @@ class SpecProblemOut(Answer):
     )
 
 
+class RangeFields(Answer):
+    """The fields of a numeric hyperparameter that a text means."""
+
+    min: int | float
+    max: int | float
+    step: int | float | None = None
+    sampling: Sampling | None = None
+
+
+class RangeOut(Answer):
+    """A range that the spec has as a text, and the fields that it means."""
+
+    pointer: str = Field(description="Of the hyperparameter, such as /search/space/0.")
+    text: str
+    fields: RangeFields
+
+
 class ValidationOut(Answer):
     """Whether a spec is valid, and its plan."""
 
     valid: bool
     errors: list[SpecProblemOut]
     plan: Plan | None = Field(description="Null if the spec cannot be read.")
+    ranges: list[RangeOut] = Field(description="Those that can be read, also if the spec is invalid.")
 
 
 class FoundOut(Answer):

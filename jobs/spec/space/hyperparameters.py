@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.space.range_text import with_range
 from jobs.spec.space.ranges import (
     FINEST,
     Sampling,
@@ -96,6 +97,11 @@ class _Hyperparameter(Frozen):
 
 class _Range(_Hyperparameter):
     sampling: Sampling = "linear"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, body: object) -> object:
+        return with_range(body)
 
     def _check_range(self, low: float, high: float, step: float | None, default: float | None) -> None:
         if low > high:

@@ -155,6 +155,7 @@ def test_only_arguments_of_the_selected_schedule_and_optimizer_are_shown_and_kep
     assert fit["schedule"] == {"kind": "reduce_on_plateau", "patience": 2}
     assert fit["optimizer_args"] == {"weight_decay": 0.01, "momentum": 0.9}
     step(page, "Search space")
+    page.get_by_text("More settings").click()
     expect(at(page, "/search/evaluation/folds")).to_be_hidden()
     at(page, "/search/evaluation/kind").select_option(label="each fold in turn")
     at(page, "/search/evaluation/folds").fill("3")

@@ -51,6 +51,23 @@ def step(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Steps").get_by_role("link", name=name).click()
 
 
+def add_hyperparameter(page: Page, name: str) -> None:
+    """Add a row by typing its name, and wait until its values can be typed."""
+    page.get_by_label("Add a hyperparameter").fill(name)
+    page.get_by_role("option", name=name, exact=False).first.click()
+    expect(page.get_by_label("Add a hyperparameter")).to_have_value("")
+
+
+def row(page: Page, place: int) -> Any:
+    return at(page, f"/search/space/{place}")
+
+
+def open_row(page: Page, place: int) -> Any:
+    """Show the further fields of a hyperparameter."""
+    row(page, place).get_by_role("button", name="More", exact=True).click()
+    return row(page, place)
+
+
 def test_own_code_is_asked_for_only_where_it_is_the_template(form: Page) -> None:
     form.get_by_role("link", name="Model", exact=True).click()
     expect(form.get_by_role("group", name="Arguments")).to_be_visible()
@@ -115,20 +132,16 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
     step(page, "Search space")
     at(page, "/search/algorithm").select_option(label="Bayesian optimization (Gaussian process)")
     at(page, "/search/max_trials").fill("12")
-    page.locator("#add-name").select_option(label="optimizer")
-    page.get_by_role("button", name="Add", exact=True).click()
+    add_hyperparameter(page, "optimizer")
     at(page, "/search/space/3/values").fill("rmsprop, adam")
     # by keyboard: the new row goes up to the first place, so that dropout may depend on it
-    row = page.locator('[id="at/spec/search/space/3"]')
-    row.get_by_role("button", name="Move up").focus()
+    open_row(page, 3).get_by_role("button", name="Move up").focus()
     for _ in range(3):
         page.keyboard.press("Enter")
     assert spec(page)["search"]["space"][0]["name"] == "optimizer"
-    dropout = page.locator('[id="at/spec/search/space/2"]')
-    dropout.get_by_role("button", name="Add a condition").click()
-    page.locator("#add-name").select_option(label="optimizer_args/momentum")
-    page.get_by_role("button", name="Add", exact=True).click()
-    momentum = page.locator('[id="at/spec/search/space/4"]')
+    open_row(page, 2).get_by_role("button", name="Add a condition").click()
+    add_hyperparameter(page, "optimizer_args/momentum")
+    momentum = open_row(page, 4)
     momentum.get_by_role("button", name="Add a condition").click()
     fitting = {"name": "optimizer", "in": ["rmsprop"]}
     assert spec(page)["search"]["space"][4]["when"] == fitting, "adam has no momentum"
@@ -160,20 +173,78 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
 def test_an_error_is_shown_at_its_field_in_the_json_and_in_the_summary(form: Page) -> None:
     page = form
     step(page, "Search space")
-    at(page, "/search/space/0/min").fill("512")
-    settled(page, "bad")
-    expect(at(page, "/search/space/0/min")).to_have_attribute("aria-invalid", "true")
-    expect(page.locator('[id="at/spec/search/space/0"]')).to_contain_text("min 512 is above max 128")
-    expect(page.locator("#json-problems")).to_contain_text("min 512 is above max 128")
-    expect(page.locator(".ef-gutter b")).to_have_count(1)
+    field = at(page, "/search/space/0/range")
+    for text, message in (
+        ("512 … 128 step 16", "min 512 is above max 128"),
+        ("16 … 12x", "max '12x' is not a number"),
+    ):
+        field.fill(text)
+        expect(row(page, 0)).to_contain_text(message)
+        expect(field).to_have_attribute("aria-invalid", "true")
+        expect(field).to_have_value(text)
+        expect(page.locator("#json-problems")).to_contain_text(message)
+        expect(page.locator(".ef-gutter b")).to_have_count(1)
+    assert spec(page)["search"]["space"][0]["range"] == "16 … 12x", "a draft keeps the typed text"
     step(page, "Data")
     page.get_by_role("button", name="Submit").click()
-    expect(at(page, "/search/space/0/min")).to_be_focused()
+    expect(field).to_be_focused()
     page.get_by_text("1 problem to fix").click()
-    page.get_by_role("link", name="search › space › 0 › min").first.click()
-    at(page, "/search/space/0/min").fill("16")
+    page.get_by_role("link", name="search › space › 0 › range").first.click()
+    field.fill("16..128 step 16")
     settled(page, "ok")
     expect(page.locator("#json-problems li")).to_have_count(0)
+    page.keyboard.press("Tab")
+    expect(field).to_have_value("16 … 128 step 16")
+    fields = {"min": 16, "max": 128, "step": 16}
+    assert spec(page)["search"]["space"][0] == {"name": "units", "kind": "int", **fields}
+
+
+def test_seven_hyperparameters_fit_on_one_screen_and_are_added_by_keyboard(form: Page) -> None:
+    page = form
+    page.set_viewport_size({"width": 1280, "height": 900})
+    step(page, "Search space")
+    add = page.get_by_label("Add a hyperparameter")
+    for name in ("batch_s", "optimizer", "clipno", "shuf"):
+        add.focus()
+        page.keyboard.type(name)
+        page.keyboard.press("Enter")
+    rows = spec(page)["search"]["space"]
+    assert [each["name"] for each in rows[3:]] == ["batch_size", "optimizer", "clipnorm", "shuffle"]
+    settled(page, "ok")
+    assert page.locator(".es-table").evaluate("e => e.offsetHeight") <= 310
+    add.fill("nothing like it")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No hyperparameter of this model has such a name.")).to_be_visible()
+    expect(add).to_have_value("nothing like it")
+
+
+def test_a_switch_beside_a_field_searches_it_and_the_field_shows_the_range(form: Page) -> None:
+    page = form
+    step(page, "Training")
+    field = page.locator("[data-field]", has=at(page, "/fit/batch_size"))
+    switch = field.get_by_role("switch")
+    switch.check()
+    searched = field.get_by_role("link")
+    expect(searched).to_have_text("32, 64, 128")
+    expect(at(page, "/fit/batch_size")).to_be_hidden()
+    assert spec(page)["search"]["space"][-1]["name"] == "batch_size"
+    searched.click()
+    expect(row(page, 3)).to_be_visible()
+    at(page, "/search/space/3/values").fill("16, 32")
+    step(page, "Training")
+    expect(searched).to_have_text("16, 32")
+    switch.uncheck()
+    expect(at(page, "/fit/batch_size")).to_have_value("128")
+    assert [each["name"] for each in spec(page)["search"]["space"]] == ["units", "dropout", "learning_rate"]
+    settled(page, "ok")
+
+
+def test_a_range_to_widen_is_marked(form: Page, people: People) -> None:
+    experiment = make_experiment(project=people.project, by=people.owner, spec=SEARCH)
+    form.goto(f"{form.url.partition('/p/')[0]}/p/yard/experiments/{experiment.pk}/edit?widen=units#search")
+    expect(at(form, "/search/space/0/range")).to_be_focused()
+    expect(row(form, 0)).to_contain_text("The best value was at a bound of this range")
+    expect(form.locator(".es-marked")).to_have_count(1)
 
 
 def test_fields_follow_the_json(form: Page) -> None:
@@ -213,6 +284,7 @@ def test_a_search_learns_from_one_with_the_same_objective(
     settled(page, "ok")
     step(page, "Search space")
     at(page, "/search/objective/metric").select_option(label="val_loss")
+    page.get_by_text("More settings").click()
     options = at(page, "/search/warm_start").locator("option")
     expect(options).to_have_text(["none", re.compile(f"job {searches[1].pk}: ")])
     at(page, "/search/algorithm").select_option(label="Bayesian optimization (Gaussian process)")

@@ -85,6 +85,17 @@ test("trials are picked and compared in the address, and nonsense in it is left 
   assert.equal(location.search.includes("compare"), false);
 });
 
+test("hyperparameters that the best trial lacks come after its own", async () => {
+  const space = ["template", "a/units", "b/rate", "b/depth"].map((name) => ({ name, kind: "int" }));
+  const values = { template: [0, 1, 1], "a/units": [8, null, null], "b/rate": [null, 2, 3], "b/depth": [null, 4, 5] };
+  server.answer = async () => json({ ...structuredClone(ANSWER), space, values });
+  visit("/jobs/60");
+  const view = viewOf(60);
+  await new Promise((done) => view.store.addEventListener("change", done, { once: true }));
+  const keys = view.tableColumns.map(({ key }) => key);
+  assert.deepEqual(keys.slice(0, 7), ["number", "state", "score", "h.template", "h.b/rate", "h.b/depth", "h.a/units"]);
+});
+
 test("a trial of less than a second did not take none", async () => {
   const { store } = await opened(4, "/jobs/4");
   const [first, second, running] = store.column("seconds").values;

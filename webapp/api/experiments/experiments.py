@@ -14,6 +14,7 @@ from jobs.actions.storage import deletions
 from jobs.answers.experiments.experiments import (
     ExperimentOut,
     FoundOut,
+    RangeOut,
     RevisionOut,
     Spec,
     SpecProblemOut,
@@ -25,6 +26,7 @@ from jobs.queries.experiments import plan
 from jobs.queries.experiments.plan import resource_warnings
 from jobs.spec.plan.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS
 from jobs.spec.problems import Problem
+from jobs.spec.space.range_text import ranges_of
 from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor
@@ -149,7 +151,8 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
     if body.name is not None and not 0 < len(body.name.strip()) <= 200:
         invalid.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))
     errors = [SpecProblemOut(**problem._asdict()) for problem in invalid]
-    return ValidationOut(valid=not invalid, errors=errors, plan=checked.plan)
+    ranges = [RangeOut.model_validate(read._asdict()) for read in ranges_of(body.spec)]
+    return ValidationOut(valid=not invalid, errors=errors, plan=checked.plan, ranges=ranges)
 
 
 @router.post("/experiments/find-model", response={202: FoundOut})

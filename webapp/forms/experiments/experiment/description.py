@@ -132,6 +132,8 @@ class Group:
         initial: the object that the switch adds.
         part: a partial template's name, shown after the fields.
         covers: pointers that `part` edits, for the test that matches the form to the spec.
+        within: pointer to the object without which the group is hidden.
+        first: how many fields are on the first line; the others are behind *More*. 0: all are shown.
     """
 
     title: str
@@ -141,6 +143,18 @@ class Group:
     initial: dict[str, Any] | None = None
     part: str = ""
     covers: tuple[str, ...] = ()
+    within: str = ""
+    first: int = 0
+
+    @property
+    def first_fields(self) -> tuple[Field, ...]:
+        """Return the fields that are always shown."""
+        return self.fields[: self.first] if self.first else self.fields
+
+    @property
+    def more_fields(self) -> tuple[Field, ...]:
+        """Return the fields behind *More*."""
+        return self.fields[self.first :] if self.first else ()
 
     @property
     def initial_json(self) -> str:
@@ -160,10 +174,39 @@ class Section:
     pointers: tuple[str, ...]
 
 
+class Cell(NamedTuple):
+    """The input for the values that a hyperparameter takes; `pointer` is relative to its row.
+
+    Attributes:
+        pointer: the row's field that it writes.
+        input: the input type.
+        placeholder: an example.
+        edits: the fields in the spec that it edits.
+    """
+
+    pointer: str
+    input: str
+    placeholder: str
+    edits: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class RowKind:
-    """A row kind in a spec list. Its fields' pointers are relative to the row."""
+    """A kind of hyperparameter.
+
+    Attributes:
+        tag: its name in the spec.
+        label: its name in the form.
+        cell: the input for its values, in the table; None where the kind alone says which.
+        fields: those behind the button for more; their pointers are relative to the row.
+    """
 
     tag: str
     label: str
-    fields: tuple[Field, ...]
+    cell: Cell | None
+    fields: tuple[Field, ...] = ()
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Return the names of the fields in the spec that the row edits, besides those of every kind."""
+        return (*(self.cell.edits if self.cell else ()), *(field.pointer for field in self.fields))

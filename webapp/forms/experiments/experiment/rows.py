@@ -3,54 +3,32 @@
 from typing import Any, get_args
 
 from jobs.spec.sections.precision import UNSUPPORTED_POLICIES, Policy
-from webapp.forms.experiments.experiment.description import Field, Option, RowKind
-
-SAMPLING = (
-    Option('"linear"', "linear"),
-    Option('"log"', "log"),
-    Option('"reverse_log"', "reverse log"),
-)
+from webapp.forms.experiments.experiment.description import Cell, Field, Option, RowKind
 
 
-def _at(tag: str, name: str, label: str, **more: Any) -> Field:
-    return Field(name, label, spec=f"/search/space/*:{tag}/{name}", **more)
-
-
-def _range(tag: str) -> tuple[Field, ...]:
-    return (
-        _at(tag, "min", "From"),
-        _at(tag, "max", "To"),
-        _at(tag, "step", "Step", help="A factor for log sampling."),
-        _at(tag, "sampling", "Sampling", options=SAMPLING),
-        _at(tag, "default", "Default"),
+def _default(tag: str, **more: Any) -> Field:
+    return Field(
+        "default", "Default", "The first trial has it.", spec=f"/search/space/*:{tag}/default", **more
     )
 
 
+RANGE = Cell("range", "range", "16 … 128 step 16", ("min", "max", "step", "sampling"))
 SPACE = (
-    RowKind("int", "whole number", _range("int")),
-    RowKind("float", "number", _range("float")),
+    RowKind("int", "whole number", RANGE, (_default("int"),)),
+    RowKind("float", "number", RANGE._replace(placeholder="log 1e-4 … 0.1"), (_default("float"),)),
     RowKind(
         "choice",
         "one of a list",
-        (
-            _at("choice", "values", "Values", kind="values", help="separated by commas", wide=True),
-            _at("choice", "default", "Default", kind="value"),
-        ),
+        Cell("values", "values", "16, 32, 64", ("values",)),
+        (_default("choice", kind="value"),),
     ),
     RowKind(
         "boolean",
         "yes or no",
-        (
-            _at(
-                "boolean",
-                "default",
-                "Default",
-                kind="select",
-                options=(Option("true", "yes"), Option("false", "no")),
-            ),
-        ),
+        None,
+        (_default("boolean", kind="select", options=(Option("true", "yes"), Option("false", "no"))),),
     ),
-    RowKind("fixed", "always the same", (_at("fixed", "value", "Value", kind="value"),)),
+    RowKind("fixed", "always the same", Cell("value", "value", "64", ("value",))),
 )
 SPACE_COVERS = ("name", "kind", "when")
 """Properties that the row itself edits, for every kind."""

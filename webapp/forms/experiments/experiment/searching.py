@@ -66,6 +66,15 @@ SEARCH = Section(
     (
         Group(
             "Search hyperparameters",
+            toggle="/search",
+            initial=SEARCH_BEGINS,
+            part="space",
+            covers=tuple(
+                f"/search/space/*:{kind.tag}/{name}" for kind in SPACE for name in (*SPACE_COVERS, *kind.covers)
+            ),
+        ),
+        Group(
+            "Algorithm and trials",
             (
                 F(
                     "/search/algorithm",
@@ -82,12 +91,12 @@ SEARCH = Section(
                     ),
                 ),
                 F("/search/max_trials", "Trials, at most"),
+                F("/search/executions_per_trial", "Executions per trial", "Trainings from different seeds."),
                 F(
                     "/search/max_minutes",
                     "Minutes, at most",
                     "For the trials, without the steps after them. Empty: no limit.",
                 ),
-                F("/search/executions_per_trial", "Executions per trial", "Trainings from different seeds."),
                 F(
                     "/search/evaluation/kind",
                     "Measured on",
@@ -122,14 +131,15 @@ SEARCH = Section(
                 ),
                 F("/search/seed", "Seed"),
             ),
-            toggle="/search",
-            initial=SEARCH_BEGINS,
+            within="/search",
+            first=5,
         ),
         Group(
             "Several objectives",
             help=f"For {titles(info for info in ALGORITHMS.values() if info.several_objectives)}: "
             "the best trials are those that no other trial dominates.",
             part="objectives",
+            within="/search",
             covers=tuple(field.spec for field in OBJECTIVES),
         ),
         Group(
@@ -139,15 +149,6 @@ SEARCH = Section(
             toggle="/search/options",
         ),
         PRUNING,
-        Group(
-            "Hyperparameters",
-            part="space",
-            covers=tuple(
-                f"/search/space/*:{kind.tag}/{name}"
-                for kind in SPACE
-                for name in (*SPACE_COVERS, *(field.pointer for field in kind.fields))
-            ),
-        ),
     ),
     ("/search",),
 )

@@ -408,6 +408,17 @@ export class Store extends EventTarget {
   }
 }
 
+/** @param {Store} store */
+export function bestOf(store) {
+  const score = /** @type {number[]} */ (store.score);
+  let best = -1;
+  const completed = store.states.indexOf("completed");
+  for (const index of store.scored()) {
+    if (store.state[index] === completed && (best < 0 || store.better(score[index], score[best]))) best = index;
+  }
+  return best;
+}
+
 /**
  * Return the values of a column as numbers, for trials that are known to have one.
  * @param {Column} column

@@ -10,6 +10,7 @@ import { relative } from "../shared/time.js";
 import { duration, grouped } from "../shared/words.js";
 import { Bar } from "./bar.js";
 import { Filters } from "./filters.js";
+import { bestOf } from "./store.js";
 import { viewOf } from "./view.js";
 
 const EACH = 25;
@@ -421,16 +422,5 @@ function reached(running, unit) {
 
 /** @param {Column} column */
 const isRightAligned = (column) => column.numeric && column.key !== "number" && column.key !== "finished";
-
-/** @param {Store} store */
-function bestOf(store) {
-  const score = /** @type {number[]} */ (store.score);
-  let best = -1;
-  const completed = store.states.indexOf("completed");
-  for (const index of store.scored()) {
-    if (store.state[index] === completed && (best < 0 || store.better(score[index], score[best]))) best = index;
-  }
-  return best;
-}
 
 customElements.define("ty-trials", Trials);

@@ -4,7 +4,7 @@
 /** @import { Column, Condition } from "./types.js" */
 /** @import { Store } from "./store.js" */
 import { writeAddress } from "../shared/charts/settings.js";
-import { numbersOf, storeOf } from "./store.js";
+import { bestOf, numbersOf, storeOf } from "./store.js";
 
 /** The most columns of the table unless others are chosen. */
 const MOST_COLUMNS = 8;
@@ -210,7 +210,7 @@ export class View extends EventTarget {
   get defaultColumns() {
     const { store } = this;
     const outcome = ["score", ...store.objectives.map(({ metric }) => store.keyOf(metric))];
-    const hyperparameters = store.of("hyperparameter").map(({ key }) => key);
+    const hyperparameters = this.winnersFirst(store.of("hyperparameter")).map(({ key }) => key);
     const rest = ["seconds", "epochs", "finished"];
     const keys = [...new Set([...outcome, ...hyperparameters, ...rest])].filter((key) => store.columns.has(key));
     return new Set(keys.slice(0, MOST_COLUMNS - FIXED.length));
@@ -222,8 +222,24 @@ export class View extends EventTarget {
 
   get tableColumns() {
     const shown = this.shownColumns;
-    const chosen = this.choosable.filter(({ key }) => shown.has(key));
+    const chosen = this.winnersFirst(this.choosable.filter(({ key }) => shown.has(key)));
     return [...FIXED.map((key) => this.store.column(key)), ...chosen];
+  }
+
+  /**
+   * Return the columns with the hyperparameters that are inactive in the best trial after its own: a search over
+   * several templates has many that its winner lacks.
+   * @param {Column[]} columns
+   */
+  winnersFirst(columns) {
+    const best = bestOf(this.store);
+    const lacks = (/** @type {Column} */ { kind, values }) =>
+      best >= 0 && kind === "hyperparameter" && (values[best] ?? null) === null;
+    const others = columns.filter(lacks);
+    if (!others.length) return columns;
+    const last = columns.findLastIndex(({ kind }) => kind === "hyperparameter");
+    const before = columns.slice(0, last + 1).filter((column) => !lacks(column));
+    return [...before, ...others, ...columns.slice(last + 1)];
   }
 
   /** Which trials fit all filters: a byte each, 1 for those that do. A trial without a value fits none. */

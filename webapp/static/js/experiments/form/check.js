@@ -23,7 +23,9 @@ export class Check extends EventTarget {
     super();
     this.name = find(form, "[name=name]", HTMLInputElement);
     this.sheet = sheet;
-    sheet.onChange(() => this.schedule());
+    sheet.onChange((from) => {
+      if (from !== "check") this.schedule();
+    });
     this.name.addEventListener("input", () => this.schedule());
     this.schedule(0);
   }

@@ -244,7 +244,8 @@ export class Fields {
   /** @param {Origin} from */
   follow(from) {
     this.offerChoices();
-    if (from !== "field") for (const input of this.inputs) this.showValue(input);
+    if (from !== "field" && from !== "check") for (const input of this.inputs) this.showValue(input);
+    if (from === "start") this.openSettings();
     for (const toggle of findAll(this.form, "[data-toggle]", HTMLInputElement))
       toggle.checked = this.has(toggle.dataset.toggle);
     for (const part of findAll(this.form, "[data-within]", HTMLElement)) part.hidden = !this.has(part.dataset.within);
@@ -253,6 +254,14 @@ export class Fields {
     this.hideUnused();
     this.showSplit();
     this.showSplitRoles();
+  }
+
+  /** Open the further settings of a spec that has some of them. */
+  openSettings() {
+    for (const part of findAll(this.form, "[data-more-settings]", HTMLDetailsElement)) {
+      const pointers = findAll(part, "[data-pointer]", HTMLElement).map((input) => input.dataset.pointer);
+      part.open = pointers.some((pointer) => this.has(pointer));
+    }
   }
 
   /** @param {HTMLElement} input */

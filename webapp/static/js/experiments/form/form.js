@@ -4,6 +4,7 @@
 import { answers } from "../../shared/connection/server.js";
 import { isLoggedIn } from "../../shared/connection/session.js";
 import { byId, closest, find } from "../../shared/elements.js";
+import { AddHyperparameter } from "./add-hyperparameter.js";
 import { Check } from "./check.js";
 import { Exchange } from "./exchange.js";
 import { Fields } from "./fields.js";
@@ -16,7 +17,9 @@ import { Precision } from "./precision.js";
 import { Preprocessing } from "./preprocessing.js";
 import { Problems } from "./problems.js";
 import { Rows } from "./rows.js";
+import { SearchSwitches } from "./search-switches.js";
 import { Sheet } from "./sheet.js";
+import { SpaceTable } from "./space-table.js";
 import { Steps } from "./steps.js";
 import { BaseVersion } from "./version.js";
 
@@ -29,7 +32,11 @@ const steps = new Steps(form);
 const fields = new Fields(form, sheet);
 followSpec(find(form, "[name=name]", HTMLInputElement), sheet);
 new Preprocessing(form, sheet, fields);
-new Rows(form, sheet);
+const space = new SpaceTable(form, sheet);
+const rows = new Rows(form, sheet, space);
+new AddHyperparameter(sheet, (name) => rows.addHyperparameter(name));
+new SearchSwitches(form, sheet, fields, space);
+space.showMarked();
 new Precision(form, sheet);
 const ownCode = new OwnCode(form, sheet);
 const mesh = new Mesh(form, sheet);
@@ -44,7 +51,9 @@ let last = { state: "busy" };
 
 /** Remove the reasons why the server refused the form. Not every one is a problem of the spec, which the check would repeat. */
 const forgetRefusal = () => document.getElementById("server-problems")?.remove();
-sheet.onChange(forgetRefusal);
+sheet.onChange((from) => {
+  if (from !== "check") forgetRefusal();
+});
 
 check.addEventListener("verdict", (event) => {
   const { detail } = /** @type {CustomEvent<Verdict>} */ (event);
@@ -53,6 +62,7 @@ check.addEventListener("verdict", (event) => {
   form.dataset.verdict = detail.state;
   plan.show(detail);
   if (detail.state !== "ok" && detail.state !== "bad") return;
+  space.accept(detail.ranges ?? []);
   if (errors.length) forgetRefusal(); // the same problems are now at their fields
   problems.show(errors);
   json.showProblems(errors);
@@ -80,7 +90,9 @@ for (const type of ["ty:server", "ty:session"])
 sheet.addEventListener("rebuilt", () => check.schedule(0));
 
 // The guard of unsaved changes listens for input: it must also be notified of changes by buttons.
-sheet.addEventListener("change", () => form.dispatchEvent(new Event("input")));
+sheet.onChange((from) => {
+  if (from !== "check") form.dispatchEvent(new Event("input"));
+});
 
 // Choosing a policy on its card is the same as choosing it in the field.
 form.addEventListener("click", (event) => {

@@ -1,11 +1,12 @@
 // The part of the form for own code: version, entry, arguments of the constructor, and the dry build of the model.
 
-/** @import { CodeEntry, DryBuild, Origin } from "./types.js" */
+/** @import { CodeEntry, DryBuild, Origin, Parameter } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
 import { address } from "../../shared/addresses.js";
 import { askLogin } from "../../shared/connection/session.js";
 import { find } from "../../shared/elements.js";
 import { csrfToken } from "../../shared/post.js";
+import { followed } from "./declared-space.js";
 import { offer } from "./inputs.js";
 import { own } from "./pointer.js";
 import { FIT } from "./sheet.js";
@@ -41,6 +42,8 @@ function linkTo(job) {
 
 export class OwnCode {
   timer = 0;
+  /** The rows that the last dry build of this entry declared. @type {Parameter[] | null} */
+  declared = null;
   /** The request whose answer is shown, as JSON. */
   asked = "";
   hasFailed = false;
@@ -98,6 +101,7 @@ export class OwnCode {
    * @param {string | undefined} entry
    */
   choose(digest, entry) {
+    this.declared = null;
     this.sheet.edit((spec) => {
       const version = this.sheet.known.code.versions.find((one) => one.digest === digest);
       const first = version?.entries[0]?.entry;
@@ -154,6 +158,7 @@ export class OwnCode {
     clearTimeout(this.timer);
     this.running?.abort();
     this.asked = "";
+    this.declared = null;
     this.sheet.built = null;
   }
 
@@ -315,8 +320,10 @@ export class OwnCode {
       unused,
       metrics: built.metrics.filter((name) => name.startsWith("val_")),
     };
+    const before = this.declared;
+    this.declared = space;
     this.sheet.edit((spec) => {
-      if (spec.search && !spec.search.space?.length) spec.search.space = structuredClone(space);
+      if (spec.search) spec.search.space = followed(this.sheet.space, before, space);
       const sections = /** @type {Record<string, Record<string, unknown> | undefined>} */ (spec);
       for (const pointer of Object.keys(unused)) {
         const [, section, field] = pointer.split("/");

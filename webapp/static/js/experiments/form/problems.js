@@ -69,7 +69,8 @@ export class Problems {
     // The field of the template chooses a hypermodel, too; that of the version its number or alias.
     const place = pointer
       .replace(/^\/spec\/model\/name$/, "/spec/model/template")
-      .replace(/^\/spec\/model\/(number|alias)$/, "/spec/model/model");
+      .replace(/^\/spec\/model\/(number|alias)$/, "/spec/model/model")
+      .replace(/^(\/spec\/search\/space\/\d+)(\/(min|max|step|sampling))?$/, "$1/range");
     for (let here = place; here; here = parent(here)) {
       const found = document.getElementById(`at${here}`);
       if (found && !found.classList.contains("ef-text")) return found;
@@ -94,7 +95,8 @@ export class Problems {
       element.setAttribute("aria-invalid", "true");
       element.setAttribute("aria-describedby", message.id);
     }
-    (element.closest("[data-field]") ?? element.closest("legend")?.parentElement ?? element).append(message);
+    const row = element.closest("[data-row-of=space]");
+    (row ?? element.closest("[data-field]") ?? element.closest("legend")?.parentElement ?? element).append(message);
   }
 
   /** @param {Problem[]} problems */
@@ -140,6 +142,10 @@ export class Problems {
     if (section) this.steps.open(section.id, { focus: false });
     this.list.open = false;
     const target = element.matches("[data-input=axes]") ? find(element, "select, button", HTMLElement) : element;
+    for (const around of [element.closest("details"), element.closest("[data-more]")]) {
+      if (around instanceof HTMLDetailsElement) around.open = true;
+      else around?.dispatchEvent(new Event("ty:reveal", { bubbles: true }));
+    }
     target.focus();
     target.scrollIntoView({ block: "center" });
   }

@@ -1,13 +1,14 @@
 // Lists of rows that are added, removed and moved: search space, objectives, layout rules, precision overrides.
 
-/** @import { Condition, Objective, Parameter, Rule } from "./types.js" */
+/** @import { Objective, Parameter, Rule } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
 import { byId, closest, find, findAll } from "../../shared/elements.js";
 import { isField, offer, read, show } from "./inputs.js";
-import { CODE } from "./sheet.js";
+import { rangeText } from "./range-text.js";
+import { conditionsOf, SPACE, SpaceTable } from "./space-table.js";
 
 const LISTS = {
-  space: "/search/space",
+  space: SPACE,
   objectives: "/search/objectives",
   layout: "/mesh/layout",
   overrides: "/precision/overrides",
@@ -27,30 +28,26 @@ const NEW = {
   overrides: () => ({ match: "", policy: "float32" }),
 };
 
-/** The range of a hyperparameter that the dry build has not found, until a person changes it. */
-const FREE = { kind: "float", min: 0, max: 1 };
-
 /**
  * @param {string | undefined} name
  * @returns {name is Name}
  */
 const isName = (name) => name !== undefined && name in LISTS;
 
-/** @param {Parameter} row */
-const conditionsOf = (row) => (row.when === undefined ? [] : [row.when].flat());
-
 export class Rows {
   /**
    * @param {HTMLFormElement} form
    * @param {Sheet} sheet
+   * @param {SpaceTable} space
    */
-  constructor(form, sheet) {
+  constructor(form, sheet, space) {
     this.form = form;
     this.sheet = sheet;
+    this.space = space;
     form.addEventListener("input", (event) => this.onInput(event));
     form.addEventListener("click", (event) => this.onClick(event));
     sheet.onChange((from) => {
-      if (from !== "field") this.draw();
+      if (from !== "field" && from !== "check") this.draw();
       else this.offerNames();
     });
     this.draw();
@@ -69,6 +66,7 @@ export class Rows {
     const focused = document.activeElement?.id;
     for (const name of Object.keys(LISTS)) if (isName(name)) this.drawList(name);
     this.offerNames();
+    this.space.showNotes();
     if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus();
   }
 
@@ -99,6 +97,7 @@ export class Rows {
     find(element, "legend", HTMLElement).textContent = `${title} ${index + 1}`;
     if (name === "space") this.drawConditions(element, row, pointer);
     for (const input of findAll(element, "[data-pointer]", HTMLElement)) this.bind(input, pointer, row);
+    if (name === "space") this.space.fill(element, row, index);
     find(element, '[data-move="-1"]', HTMLButtonElement).disabled = index === 0;
     find(element, '[data-move="1"]', HTMLButtonElement).disabled = index === this.list(name).length - 1;
     return element;
@@ -120,6 +119,7 @@ export class Rows {
     input.closest("[data-field]")?.querySelector("label")?.setAttribute("for", input.id);
     if (input.dataset.input === "measure" && input instanceof HTMLSelectElement) offer(input, this.sheet.watched);
     if (input.dataset.input === "axes") this.drawAxes(input, Array.isArray(value) ? value : []);
+    else if (input.dataset.input === "range" && isField(input)) input.value = rangeText(row);
     else if (input.dataset.input === "kind" && isField(input)) input.value = String(value ?? "fixed");
     else if (input.dataset.offer !== "names") show(input, value ?? this.sheet.shown(place));
   }
@@ -127,12 +127,6 @@ export class Rows {
   offerNames() {
     const taken = this.sheet.space.map((row) => row?.name);
     const free = this.sheet.names.filter((name) => !taken.includes(name));
-    // A dry build may not find a hyperparameter that code declares for few values.
-    byId("add-other", HTMLInputElement).hidden = this.sheet.templateName !== CODE;
-    const add = byId("add-name", HTMLSelectElement);
-    const wanted = add.value;
-    offer(add, free);
-    if ([...add.options].some((option) => option.value === wanted)) add.value = wanted;
     for (const select of findAll(this.form, '[data-row-of] [data-offer="names"]', HTMLSelectElement)) {
       const own = this.sheet.get(select.dataset.pointer ?? "");
       offer(
@@ -212,7 +206,9 @@ export class Rows {
     const input = closest(event, "[data-row-of] [data-pointer]");
     if (!input?.dataset.pointer) return;
     if (input.dataset.input === "kind" && isField(input))
-      this.changeKind(Number(closest(event, "[data-row-of]")?.dataset.index), input.value);
+      this.space.changeKind(Number(closest(event, "[data-row-of]")?.dataset.index), input.value);
+    else if (input.dataset.input === "range" && isField(input))
+      this.space.typeRange(Number(closest(event, "[data-row-of]")?.dataset.index), input.value);
     else if (OBJECTIVE.test(input.dataset.pointer)) this.changeObjective(input.dataset.pointer, String(read(input)));
     else this.sheet.put(input.dataset.pointer, read(input), input.dataset.offer === "names" ? "rows" : "field");
   }
@@ -226,80 +222,48 @@ export class Rows {
     this.sheet.put(pointer.replace(OBJECTIVE, "$1"), { metric, ...(direction && { direction }) }, "rows");
   }
 
-  /**
-   * Change the kind of a hyperparameter; the name, the conditions and a range are kept.
-   * @param {number} index
-   * @param {string} kind
-   */
-  changeKind(index, kind) {
-    this.sheet.edit(({ search }) => {
-      if (!search?.space) return;
-      const old = search.space[index];
-      const suggested = this.sheet.rangeOf(old.name ?? "");
-      const begin = suggested?.kind === kind ? suggested : this.blank(kind, old);
-      const { name, when } = old;
-      search.space[index] = { name, ...begin, kind, ...(when === undefined ? {} : { when }) };
-    });
-    document.getElementById(`at/spec/search/space/${index}/kind`)?.focus();
-  }
-
-  /**
-   * @param {string} kind
-   * @param {Parameter} old
-   * @returns {Parameter}
-   */
-  blank(kind, old) {
-    if (kind === "int" || kind === "float") return { min: old.min ?? 1, max: old.max ?? 10 };
-    if (kind === "choice") return { values: old.values ?? (old.min === undefined ? [] : [old.min, old.max]) };
-    return kind === "fixed" ? { value: old.default ?? old.min ?? old.values?.[0] ?? 1 } : {};
-  }
-
   /** @param {MouseEvent} event */
   onClick(event) {
     const button = closest(event, "button");
     if (!button) return;
     const { add } = button.dataset;
-    if (isName(add)) this.add(add);
+    if (isName(add) && add !== "space") this.add(add);
     const row = closest(event, "[data-row-of]");
     const name = row?.dataset.rowOf;
     if (!row || !isName(name)) return;
     const list = LISTS[name];
     const index = Number(row.dataset.index);
+    if (name === "space") this.space.onClick(button, row);
     if ("remove" in button.dataset) this.remove(name, index);
     if ("move" in button.dataset) this.move(name, index, Number(button.dataset.move));
-    if ("conditionAdd" in button.dataset) this.addCondition(index);
-    if ("unless" in button.dataset) this.dropCondition(index, closest(event, "[data-condition]")?.dataset.at ?? "");
+    if ("conditionAdd" in button.dataset) this.space.addCondition(index);
+    if ("unless" in button.dataset)
+      this.space.dropCondition(index, closest(event, "[data-condition]")?.dataset.at ?? "");
     if ("dimension" in button.dataset) this.resize(`${list}/${index}/axes`, Number(button.dataset.dimension));
   }
 
-  /** @param {Name} name */
+  /** @param {"layout" | "objectives" | "overrides"} name */
   add(name) {
     const rows = this.list(name);
-    const other = byId("add-other", HTMLInputElement);
-    const chosen = byId("add-name", HTMLSelectElement).value;
-    const hyperparameter = (!other.hidden && other.value.trim()) || (chosen && JSON.parse(chosen));
-    if (name === "space" && !hyperparameter) return;
-    const range = this.sheet.rangeOf(hyperparameter) ?? (other.hidden ? undefined : FREE);
-    const row =
-      name === "space"
-        ? { name: hyperparameter, ...structuredClone(range), ...this.only(hyperparameter) }
-        : NEW[name](this.sheet);
-    if (name === "space") other.value = "";
+    const row = NEW[name](this.sheet);
     if (name === "objectives" && !rows.length) this.leadWith(/** @type {Objective} */ (row));
     else this.sheet.put(LISTS[name], [...rows, row], "rows");
-    const made = document.getElementById(`at/spec${LISTS[name]}/${this.list(name).length - 1}`);
-    if (made) findAll(made, "input, select", HTMLElement)[0]?.focus();
+    this.focusLast(name, "input, select");
+  }
+
+  /** @param {string} hyperparameter */
+  addHyperparameter(hyperparameter) {
+    this.sheet.put(SPACE, [...this.list("space"), this.space.newRow(hyperparameter)], "rows");
+    this.focusLast("space", ".es-range input, [data-more-of]");
   }
 
   /**
-   * Return the condition of a template's argument, which other templates do not have.
-   * @param {string} name
-   * @returns {{ when?: Condition }}
+   * @param {Name} name
+   * @param {string} selector
    */
-  only(name) {
-    const condition = this.sheet.conditionFor(name);
-    const isChosen = this.sheet.space.some((row) => row?.name === "template");
-    return condition?.name === "template" && isChosen ? { when: { name: condition.name, in: condition.values } } : {};
+  focusLast(name, selector) {
+    const made = document.getElementById(`at/spec${LISTS[name]}/${this.list(name).length - 1}`);
+    if (made) findAll(made, selector, HTMLElement)[0]?.focus();
   }
 
   /**
@@ -348,36 +312,6 @@ export class Rows {
       findAll(row, selector, HTMLElement),
     );
     button?.focus();
-  }
-
-  /** @param {number} index */
-  addCondition(index) {
-    const before = this.sheet.space.slice(0, index);
-    const { name, values = [] } = this.sheet.conditionFor(this.sheet.space[index]?.name ?? "") ?? {};
-    const parent = before.find((row) => row?.name === name) ?? before.at(-1);
-    const fitting = parent?.name === name ? parent?.values?.filter((value) => values.includes(String(value))) : null;
-    /** @type {Condition} */
-    const condition = {
-      name: parent?.name ?? "",
-      in: fitting?.length ? fitting : [parent?.values?.[0] ?? parent?.min ?? parent?.value ?? true],
-    };
-    this.sheet.edit(() => {
-      const row = this.sheet.space[index];
-      row.when = row.when === undefined ? condition : [...conditionsOf(row), condition];
-    });
-  }
-
-  /**
-   * @param {number} index
-   * @param {string} at
-   */
-  dropCondition(index, at) {
-    this.sheet.edit(() => {
-      const row = this.sheet.space[index];
-      const left = conditionsOf(row).filter((_, i) => Array.isArray(row.when) && !at.endsWith(`/when/${i}`));
-      if (left.length) row.when = left.length === 1 ? left[0] : left;
-      else delete row.when;
-    });
   }
 
   /**

@@ -3,7 +3,7 @@
 export type Direction = "min" | "max";
 
 /** Where a change of the spec comes from: it decides which parts are drawn again. */
-export type Origin = "start" | "field" | "rows" | "text";
+export type Origin = "start" | "field" | "rows" | "text" | "check";
 
 export interface Objective {
   metric?: string;
@@ -15,10 +15,20 @@ export interface Condition {
   in?: unknown[];
 }
 
-/** A row of the search space. */
+/** A range that the server has read: the pointer of its row, the text, and the fields that it means. */
+export interface RangeRead {
+  pointer: string;
+  text: string;
+  fields: Record<string, unknown>;
+}
+
+/** A row of the search space; `range` is a text that the server has not read yet. */
 export interface Parameter {
   name?: string;
   kind?: string;
+  range?: unknown;
+  step?: unknown;
+  sampling?: unknown;
   min?: unknown;
   max?: unknown;
   values?: unknown[];
@@ -275,4 +285,5 @@ export interface Verdict {
   state: "busy" | "ok" | "bad" | "away" | "logged-out";
   errors?: Problem[];
   plan?: Plan | null;
+  ranges?: RangeRead[];
 }
