@@ -42,7 +42,7 @@ GROUPS = (
 PARTS_LEFT_OUT = ("decisions/", "benchmarks/")
 """Documents of which a search finds the titles alone."""
 
-IDS_OF_FRAME = ("search", "nav", "content", "main", "toasts", "connection", "refusals", "confirm", "keys")
+IDS_OF_FRAME = ("site-search", "site-search-results", "nav", "content", "main", "toasts", "connection", "refusals", "confirm", "keys")
 """Ids that the page round a document uses."""
 
 HEADING = re.compile(r"#{1,6} +(.+?) *#*")
