@@ -52,10 +52,12 @@ GET /account/
 POST /account/end-sessions
 GET /search
 GET /docs
+GET /docs/developers
 GET POST /mesh
 GET /projects
 GET POST /projects/new
 GET /jobs
+GET POST /jobs/orders
 GET /queue
 GET /models
 GET POST /models/new

@@ -24,7 +24,7 @@ from webapp.pages.experiments import (
 from webapp.pages.experiments.mesh_design import designer
 from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
-from webapp.pages.runs import jobs, kind_submission, queue, reservations, workers
+from webapp.pages.runs import job_orders, jobs, kind_submission, queue, reservations, workers
 from webapp.pages.search import answer, search_changes, trials
 from webapp.pages.storage import deletions, storage
 
@@ -53,6 +53,7 @@ urlpatterns = [
     *registration.urls,
     *kind_submission.urls,
     *demo.urls,
+    *job_orders.urls,
     *jobs.urls,
     *queue.urls,
     *registry.urls,

@@ -1,7 +1,6 @@
 """Lists experiments, and submits, clones and archives them."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from django.http import HttpResponse
 from django.urls import path
@@ -28,18 +27,11 @@ from webapp.pages.shortcuts import (
     url,
     valid_choice,
 )
+from webapp.pages.sorting import Header, column_header
 from webapp.template_context import Context
 
 SORTS = ("-updated", "updated", "name", "-name", "-created", "created", "state", "-state")
 COLUMNS = (("name", "Name"), ("state", "Last job"), ("updated", "Changed"))
-
-
-class Header(NamedTuple):
-    """A sortable column: its label, the order that a click sets, and the present `aria-sort`."""
-
-    label: str
-    sort: str
-    aria: str
 
 
 @dataclass(frozen=True)
@@ -85,7 +77,7 @@ def list_page(request: Request, project: str) -> HttpResponse:
         filters=filters,
         archived=archived,
         is_filtered=any(filters.values()) or archived,
-        headers=[_column_header(name, label, sort) for name, label in COLUMNS],
+        headers=[column_header(name, label, sort) for name, label in COLUMNS],
         tags=queries.tags_in(request.user, home),
         people=queries.authors_in(request.user, home),
         states=["none", *JobState],
@@ -93,14 +85,6 @@ def list_page(request: Request, project: str) -> HttpResponse:
         crumbs=crumbs(home.name, "Experiments"),
     )
     return render_page(request, "experiments/list.html", context)
-
-
-def _column_header(name: str, label: str, sort: str) -> Header:
-    """Return a column's header. A click on the column that sorts now reverses the order."""
-    if sort.removeprefix("-") != name:
-        return Header(label, name if name == "name" else f"-{name}", "none")
-    is_down = sort.startswith("-")
-    return Header(label, name if is_down else f"-{name}", "descending" if is_down else "ascending")
 
 
 @action

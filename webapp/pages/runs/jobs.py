@@ -1,7 +1,8 @@
 """Lists jobs, shows one, and pauses, resumes, finishes, stops, kills, retries and clones it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
+from typing import NamedTuple
 
 from django.http import HttpResponse
 from django.urls import path
@@ -18,11 +19,21 @@ from jobs.models import Job
 from jobs.queries import paging
 from jobs.queries.paging import Page
 from jobs.queries.runs import jobs as job_queries
+from jobs.queries.runs.job_list import (
+    SORTS,
+    STATE_SETS,
+    JobFilter,
+    JobSubject,
+    filter_jobs,
+    subject_of,
+    unknown_value,
+)
 from jobs.queries.search import outcomes
 from jobs.states import JobState
 from webapp.forms.search.search_changes import ReviseForm
 from webapp.forms.search.trials import TrialForm
 from webapp.pages.runs.job_head import head_contexts
+from webapp.pages.runs.job_orders import ORDERS, Order
 from webapp.pages.runs.job_tabs import tab_contexts, tab_names
 from webapp.pages.shortcuts import (
     Request,
@@ -35,7 +46,14 @@ from webapp.pages.shortcuts import (
     valid_choice,
     writable_projects,
 )
+from webapp.pages.sorting import Header, column_header
 from webapp.template_context import Context
+
+FIELDS = {"text": "q", "person": "who"}
+"""The names of filters in the address, where they differ."""
+
+MAX_DATASETS = 200
+"""The most data sets that the filter offers; an address may name any."""
 
 COMMANDS = {
     "pause": (control.pause, "pauses at its next checkpoint"),
@@ -47,49 +65,86 @@ COMMANDS = {
 }
 
 
+COLUMNS = (("name", "Job"), ("state", "State"), ("kind", "Kind"), ("created", "Created"))
+"""The columns by which the list is sorted, with their labels."""
+
+
+class JobRow(NamedTuple):
+    """A job in the list, with what REST answers about it, the metric of its scores, and what it trains."""
+
+    job: Job
+    detail: JobOut
+    metric: str
+    subject: JobSubject
+
+
 @dataclass(frozen=True)
 class JobsPage(Context):
-    """The jobs that the user may see, and the list's filters."""
+    """The jobs that the user may see, and the list's filters and order."""
 
     page: Page[Job]
-    rows: list[tuple[Job, JobOut, str]]
+    rows: list[JobRow]
     states: list[str]
+    state_sets: list[str]
     kinds: tuple[str, ...]
+    datasets: list[str]
     submittable: Sequence[Facts]
-    state: str
-    kind: str
+    orders: dict[str, Order]
+    chosen: JobFilter
+    sort: str
+    headers: dict[str, Header]
+    unknown: str
     filtered: bool
 
 
 @page
 def jobs(request: Request) -> HttpResponse:
-    """List the jobs that the user may see."""
+    """List the jobs that the user may see; the query string holds filters and order."""
+    chosen = JobFilter(
+        **{field.name: request.GET.get(FIELDS.get(field.name, field.name), "") for field in fields(JobFilter)}
+    )
     rows = job_queries.jobs_for_lists(access.visible_jobs(request.user))
-    state = valid_choice(request.GET.get("state"), [str(s) for s in JobState], "")
-    kind = valid_choice(request.GET.get("kind"), public_names(), "")
-    # Unless filtered by kind, children are shown on their root's page alone, profiles on their data set's.
-    rows = rows.called(kind) if kind else rows.roots().listed()
-    if state:
-        rows = rows.filter(state=state)
     if project := request.GET.get("project"):
         rows = rows.filter(project__slug=project)
-    listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
+    sort = valid_choice(
+        request.GET.get("sort"), [f"{sign}{name}" for name in SORTS for sign in ("", "-")], "-created"
+    )
+    sign, column = ("-", sort[1:]) if sort.startswith("-") else ("", sort)
+    listed = paging.page_of(
+        filter_jobs(rows, chosen), cursor=request.GET.get("cursor"), order=sign + SORTS[column]
+    )
+    details = job_queries.jobs_out(listed.items, request.user)
+    may_write = writable_projects(request.user).exists()
     context = JobsPage(
         page=listed,
-        rows=[
-            (row, detail, outcomes.objective_of(row).metric if row.facts.has_trials else "")
-            for row, detail in zip(
-                listed.items, job_queries.jobs_out(listed.items, request.user), strict=True
-            )
-        ],
+        rows=[_list_row(row, detail) for row, detail in zip(listed.items, details, strict=True)],
         states=[str(s) for s in JobState],
+        state_sets=list(STATE_SETS),
         kinds=public_names(),
-        submittable=submittable_kinds() if writable_projects(request.user).exists() else (),
-        state=state,
-        kind=kind,
-        filtered=bool(state or kind or project),
+        datasets=_dataset_names(request, chosen.dataset),
+        submittable=submittable_kinds() if may_write else (),
+        orders=ORDERS if may_write else {},
+        chosen=chosen,
+        sort=request.GET.get("sort", ""),
+        headers={
+            name: column_header(name, label, sort, ascending=("name", "state", "kind"))
+            for name, label in COLUMNS
+        },
+        unknown=unknown_value(chosen),
+        filtered=any(astuple(chosen)) or bool(project),
     )
     return render_page(request, "runs/list.html", context, partial="rows")
+
+
+def _list_row(row: Job, detail: JobOut) -> JobRow:
+    metric = outcomes.objective_of(row).metric if row.facts.has_trials else ""
+    return JobRow(row, detail, metric, subject_of(row))
+
+
+def _dataset_names(request: Request, chosen: str) -> list[str]:
+    """Return the slugs of the data sets that a filter offers, with the chosen one."""
+    slugs = access.visible_datasets(request.user).order_by("slug").values_list("slug", flat=True).distinct()
+    return sorted({*slugs[:MAX_DATASETS], *([chosen] if chosen else [])})
 
 
 @page

@@ -1,6 +1,7 @@
 // Forms: the summary of errors takes the focus, selects and checkboxes marked data-submit submit at once, a button marked
 // data-when-changed appears with a change of its form, and leaving a form marked data-guard with unsaved changes asks
 // first; one marked data-unsaved has such changes from the start. A slug marked data-slug-of follows the field of that id.
+// A checkbox marked data-check-all checks those in the rows of its table.
 import { byId, findAll } from "./elements.js";
 
 const [problems] = findAll(document, "[data-problems]", HTMLElement);
@@ -11,6 +12,11 @@ addEventListener("load", () => problems?.scrollIntoView({ block: "center" }));
 document.addEventListener("change", ({ target }) => {
   const isOurs = target instanceof HTMLSelectElement || target instanceof HTMLInputElement;
   if (isOurs && target.matches("[data-submit]")) target.form?.requestSubmit();
+  if (target instanceof HTMLInputElement && target.matches("[data-check-all]")) {
+    const table = target.closest("table");
+    const boxes = table ? findAll(table, "tbody input[type=checkbox]", HTMLInputElement) : [];
+    for (const box of boxes) box.checked = target.checked;
+  }
 });
 
 /**

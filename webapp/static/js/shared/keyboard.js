@@ -37,7 +37,7 @@ const here = (selector) => findAll(document, `.ty-here ${selector}`, HTMLElement
 
 /** @type {Record<string, () => void>} */
 const KEYS = {
-  "/": () => document.getElementById("search")?.focus(),
+  "/": () => document.getElementById("site-search")?.focus(),
   "?": () => findAll(document, "dialog#keys", HTMLDialogElement)[0]?.showModal(),
   j: () => move(1),
   k: () => move(-1),
