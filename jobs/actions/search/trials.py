@@ -15,7 +15,7 @@ from jobs.actions.search import suggest
 from jobs.actions.transition import move_trial
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.base import SourceTrial
-from jobs.models import Job, Trial, User
+from jobs.models import Experiment, Job, Project, Trial, User
 from jobs.queries.search import outcomes
 from jobs.queries.search import trials as queries
 from jobs.spec.experiment import ExperimentSpec
@@ -209,25 +209,15 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
         Conflict: the search has no experiment or project.
     """
     search = trial.job
-    if search.revision is None or search.experiment is None or search.project is None:
-        raise Conflict(f"job {search.pk} does not come from an experiment")
-    own_code.require_right(by, search.project, search.revision)
-    spec = search.revision.spec
-    registered = Register(model=register_as) if register_as is not None else None
-    after = AfterSpec(retrain=_retrain_once(spec), register=registered)
-    alone = spec.model_copy(update={"search": None, "after": after})
-    try:
-        body = apply_values(alone, trial.values).to_json()
-    except (ValueError, ValidationError) as error:
-        raise Conflict(f"the values of trial {trial.number} no longer fit: {error}") from error
+    project, experiment, spec = retraining_spec(trial, by=by, register_as=register_as)
     with transaction.atomic():
         job = experiments.submit_spec(
-            search.project,
+            project,
             None,
-            name=f"{search.experiment.name[:170]}: trial {trial.number}",
-            spec=body,
-            tags=search.experiment.tags,
-            notes=f"The values of trial {trial.number} of job {search.pk}.",
+            name=_name_of_retraining(experiment, trial),
+            spec=spec.to_json(),
+            tags=experiment.tags,
+            notes=_note_on_retraining(trial),
             by=by,
         )
         change_payload(
@@ -236,6 +226,49 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
             passes_batch_size=search.payload.passes_batch_size,
         )
     return job
+
+
+def draft_retraining(trial: Trial, *, by: User) -> Experiment:
+    """Save the training that `retrain` would queue as an experiment with a draft."""
+    project, experiment, spec = retraining_spec(trial, by=by)
+    return experiments.create(
+        project,
+        name=_name_of_retraining(experiment, trial),
+        draft=spec.to_json(),
+        tags=experiment.tags,
+        notes=_note_on_retraining(trial),
+        by=by,
+    )
+
+
+def _name_of_retraining(experiment: Experiment, trial: Trial) -> str:
+    return f"{experiment.name[:170]}: trial {trial.number}"
+
+
+def _note_on_retraining(trial: Trial) -> str:
+    return f"The values of trial {trial.number} of job {trial.job_id}."
+
+
+def retraining_spec(
+    trial: Trial, *, by: User, register_as: str | None = None
+) -> tuple[Project, Experiment, ExperimentSpec]:
+    """Return a trial's project and experiment, and the spec with which `retrain` trains its values.
+
+    Raises:
+        Conflict: the search has no experiment or project, or the values no longer fit.
+    """
+    search = trial.job
+    if search.revision is None or search.experiment is None or search.project is None:
+        raise Conflict(f"job {search.pk} does not come from an experiment")
+    own_code.require_right(by, search.project, search.revision)
+    spec = search.revision.spec
+    registered = Register(model=register_as) if register_as is not None else None
+    after = AfterSpec(retrain=_retrain_once(spec), register=registered)
+    alone = spec.model_copy(update={"search": None, "after": after})
+    try:
+        return search.project, search.experiment, apply_values(alone, trial.values)
+    except (ValueError, ValidationError) as error:
+        raise Conflict(f"the values of trial {trial.number} no longer fit: {error}") from error
 
 
 def _retrain_once(spec: ExperimentSpec) -> Retrain | None:

@@ -80,9 +80,9 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             for rank, member in enumerate(members, start=1)
         ]
 
-    def clone(self, job: Job, *, by: User) -> Job:
+    def clone(self, job: Job, *, by: User, registers: bool) -> Job:
         """Queue the same revision again."""
-        return submit.resubmit(job, by=by)
+        return submit.resubmit(job, by=by, registers=registers)
 
 
 def _describe_shortfall(shortfall: Shortfall, result: TrainResult) -> str:
