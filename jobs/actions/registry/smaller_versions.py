@@ -13,7 +13,7 @@ from jobs.errors import BadInput, Conflict
 from jobs.kinds.quantize.payload import QuantizePayload
 from jobs.models import Job, ModelVersion, User
 from jobs.queries.registry.smaller_versions import smaller_version_jobs, smaller_version_refusal
-from jobs.spec.exports import QUANTIZATIONS
+from jobs.spec.exports import QUANTIZATIONS, ExportFormat
 from jobs.spec.problems import Problem
 
 
@@ -32,19 +32,8 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
         Forbidden: `by` may not run jobs in the project, or no code.
         QuotaReached: the project has too many unfinished jobs.
     """
-    project = version.model.project
-    access.require(by, project, Action.WRITE)
-    if version.code is not None:
-        access.require(by, project, Action.RUN_CODE)
-    if mode not in QUANTIZATIONS:
-        message = f"{mode!r} makes no smaller model; {', '.join(QUANTIZATIONS)} do"
-        raise BadInput(message, [Problem(f"/{field}", message)])
-    if version.state != ModelVersion.State.CANDIDATE:
-        raise Conflict(f"{version} is {version.state}: only candidates can be made smaller.")
-    if reason := smaller_version_refusal(version):
-        raise BadInput(reason, [Problem(f"/{field}", reason)])
-    source, entry = version.source_job, QUANTIZATIONS[mode]
-    data = data_of(version)
+    entry = require_smaller_format(version, mode, field, by=by)
+    project, source, data = version.model.project, version.source_job, data_of(version)
     if source is None or data is None:
         raise BadInput(f"{version} has no test rows on which a smaller model could be compared")
     with transaction.atomic():
@@ -73,3 +62,23 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
         name = f"version:{version.model.name}/{version.number}"
         audit.record("version.make_smaller", name, by=by, project=project, job=job.pk, mode=mode)
     return job
+
+
+def require_smaller_format(version: ModelVersion, mode: str, field: str, *, by: User) -> ExportFormat:
+    """Return the format to which a version would be made smaller.
+
+    Raises:
+        BadInput, Conflict, Forbidden: as `make_smaller`.
+    """
+    project = version.model.project
+    access.require(by, project, Action.WRITE)
+    if version.code is not None:
+        access.require(by, project, Action.RUN_CODE)
+    if mode not in QUANTIZATIONS:
+        message = f"{mode!r} makes no smaller model; {', '.join(QUANTIZATIONS)} do"
+        raise BadInput(message, [Problem(f"/{field}", message)])
+    if version.state != ModelVersion.State.CANDIDATE:
+        raise Conflict(f"{version} is {version.state}: only candidates can be made smaller.")
+    if reason := smaller_version_refusal(version):
+        raise BadInput(reason, [Problem(f"/{field}", reason)])
+    return QUANTIZATIONS[mode]

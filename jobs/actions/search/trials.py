@@ -119,6 +119,26 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
             trials.
         BadInput: `epochs` is missing, not allowed in this state, or out of bounds.
     """
+    with transaction.atomic():
+        fields = require_continuable(trial, epochs, by=by)
+        completed = trial.state == TrialState.COMPLETED
+        # All executions of a completed trial train longer; in other trials, only unfinished ones do.
+        again = trial.executions.all() if completed else trial.executions.incomplete()
+        again.update(state=TrialState.QUEUED)
+        move_trial(trial, TrialState.QUEUED, **RESET, **fields)
+        where, project = f"job:{trial.job_id}", trial.job.project
+        audit.record("trial.continue", where, by=by, project=project, trial=trial.number, epochs=epochs)
+    return trial
+
+
+def require_continuable(trial: Trial, epochs: int | None, *, by: User) -> dict[str, int]:
+    """Check that `continue_training` would accept these arguments, and return the columns that it changes.
+
+    The search is locked until the end of the transaction.
+
+    Raises:
+        StaleState, BadInput: as `continue_training`.
+    """
     own_code.require_right(by, trial.job.project, trial.job.revision)
     with transaction.atomic():
         root = locked_open_search(trial.job_id)
@@ -129,14 +149,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
             raise StaleState(f"trial {trial.number} is {trial.state}; only a final trial can be continued")
         _refuse_withdrawn(trial)
         _require_checkpoints(trial, every=completed)
-        fields = _continuation_fields(root, trial, epochs, completed=completed)
-        # All executions of a completed trial train longer; in other trials, only unfinished ones do.
-        again = trial.executions.all() if completed else trial.executions.incomplete()
-        again.update(state=TrialState.QUEUED)
-        move_trial(trial, TrialState.QUEUED, **RESET, **fields)
-        where = f"job:{trial.job_id}"
-        audit.record("trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=epochs)
-    return trial
+        return _continuation_fields(root, trial, epochs, completed=completed)
 
 
 def _refuse_programs(search: Job) -> None:

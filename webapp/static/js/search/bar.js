@@ -3,7 +3,6 @@
 import { el, icon } from "../shared/dom.js";
 /** @import { View } from "./view.js" */
 import { find } from "../shared/elements.js";
-import { csrfToken } from "../shared/post.js";
 import { Columns } from "./columns.js";
 
 const LEAST = 2;
@@ -36,8 +35,7 @@ export class Bar {
     const button = el("button", { class: "btn btn-sm" }, icon("layers-intersect"), "Create ensemble");
     return el(
       "form",
-      { method: "post", action: address, class: "ty-inline" },
-      field("csrfmiddlewaretoken", csrfToken()),
+      { action: address, class: "ty-inline", "data-start": "" },
       field("trials"),
       button,
     );
