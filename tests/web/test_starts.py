@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.contrib.messages import get_messages
 from django.test import Client
 
 from jobs.models import Experiment, Job
@@ -111,6 +112,14 @@ def test_an_ensemble_names_its_trials_before_it_trains_them(browser: Client, end
 
 def test_a_refused_choice_is_said_on_the_page_of_its_address(browser: Client, ended: Job) -> None:
     assert browser.get(f"/jobs/{ended.pk}/ensemble?trials=1").status_code == 422
+
+
+def test_a_refused_choice_leads_back_to_its_field(browser: Client, ended: Job) -> None:
+    page = f"http://testserver/jobs/{ended.pk}?tab=trials"
+    answer = browser.get(f"/jobs/{ended.pk}/ensemble?trials=1", headers={"Referer": page})
+    assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{ended.pk}?tab=trials")
+    (message,) = get_messages(answer.wsgi_request)
+    assert message.extra_tags.startswith(f"/jobs/{ended.pk}/ensemble#trials")
 
 
 def test_settings_with_a_problem_cannot_be_started(browser: Client, ended: Job) -> None:

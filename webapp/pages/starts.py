@@ -89,7 +89,8 @@ def plan_figures(plan: Plan | None) -> Figures:
         figures.append(("Epochs", _epochs(plan)))
     if later := [_step_in_words(step, plan) for step in plan.steps[1:] if step != REGISTER.name]:
         figures.append(("Then", " → ".join(later)))
-    memory = "" if plan.memory_per_device is None else f", {byte_size(plan.memory_per_device)} each"
+    each_has = "" if plan.devices == 1 else " each"
+    memory = "" if plan.memory_per_device is None else f", {byte_size(plan.memory_per_device)}{each_has}"
     return [
         *figures,
         ("Devices", f"{devices}{memory}"),

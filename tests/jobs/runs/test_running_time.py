@@ -26,7 +26,7 @@ def ran(job: Job, begin: float, end: float) -> Attempt:
 
 @pytest.fixture
 def job(people: People) -> Job:
-    job = make_job(project=people.project, by=people.owner, state="completed")
+    job = make_job(kind="train", project=people.project, by=people.owner, state="completed")
     Job.objects.filter(pk=job.pk).update(started=at(200), finished=at(267))
     job.refresh_from_db()
     return job
@@ -67,7 +67,7 @@ def test_a_job_that_has_not_ended_has_no_time(job: Job) -> None:
 
 
 def test_a_list_of_jobs_has_the_time_of_each(job: Job, people: People) -> None:
-    other = make_job(project=people.project, by=people.owner, state="stopped")
+    other = make_job(kind="train", project=people.project, by=people.owner, state="stopped")
     Job.objects.filter(pk=other.pk).update(started=at(0), finished=at(40))
     ran(job, 0, 30)
     ran(other, 0, 20)

@@ -19,7 +19,7 @@ async function openStart(address) {
   } catch {
     return refuse("Nothing was started");
   }
-  // The page of the address says what is wrong.
+  // Asked for as a page, the server leads back to this one, with the reason at the field or the button.
   if (!response.ok) return location.assign(address);
   const markup = await response.text();
   // Only the button that was pressed last opens the dialog.
