@@ -1,7 +1,7 @@
 """Decorators, responses, messages and addresses that all pages share.
 
 `@page` is for views that only read, `@form_page` for views that show and accept a form, `@action` for views
-that accept POST requests alone, `@start_page` for those that first show what they would start. All require a
+that accept POST requests alone, `@start_page` for those that first show the plan of their work. All require a
 logged-in user and turn an error of `jobs.errors` into an error page, or into a message for htmx.
 """
 
@@ -63,7 +63,7 @@ def action[**P](view: View[P]) -> Guarded:
 
 
 def start_page[**P](view: View[P]) -> Guarded:
-    """Allow GET requests, which show what a button would start, and POST requests, which start it.
+    """Allow GET requests, which show the plan of a button's work, and POST requests, which start it.
 
     A refused start is shown on the button's page, as that of an `action`.
     """

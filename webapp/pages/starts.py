@@ -1,4 +1,4 @@
-"""Shows what a button would start, in a dialog over its page or on a page of its own, before it starts."""
+"""Shows the work that a button would start, in a dialog over its page or on a page of its own, before it starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ class Start(Context):
         sameness: how its result compares with that of earlier work; empty if nothing is repeated.
         is_same: whether the result is known already.
         model: the registered model that would get a version; empty if there is no choice.
-        is_registered: whether it is registered unless the user says otherwise.
+        is_registered: whether the box for its registration is ticked at first.
         problems: why it cannot start.
         fields: the values that the form sends.
         edit: the address of the form with these settings; empty if there is none.

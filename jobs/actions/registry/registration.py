@@ -286,14 +286,14 @@ def _equal_version(
     rows = model.versions.filter(artifact=artifact, code=code).exclude(state=ModelVersion.State.INVALID)
     if packages is not None:
         rows = rows.filter(Q(packages=None) | Q(packages=packages))
-    # An upload says nothing about its data.
+    # The data of an upload are unknown.
     if (data := lineage.get("dataset_digest")) is not None:
         rows = rows.filter(lineage__dataset_digest=data)
     return rows.order_by("number").first()
 
 
 def _note_repetition(job: Job, version: ModelVersion) -> None:
-    """Say on a job's page and in its events that its model is an earlier version."""
+    """Report on a job's page and in its events that its model is an earlier version."""
     message = f"Its model is {version}, bit by bit: no further version was added."
     job_warnings.add_warning(job.pk, code=SAME_VERSION, message=message)
     body = events.event("warning", job, code=SAME_VERSION, message=message)

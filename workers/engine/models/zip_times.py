@@ -16,7 +16,7 @@ def set_member_times(path: Path, time: dt.datetime) -> None:
     """Give all members of a zip file one time, in both of their headers.
 
     Raises:
-        zipfile.BadZipFile: a header is not where the file says that it is.
+        zipfile.BadZipFile: a header is missing at the place that the directory names.
     """
     with zipfile.ZipFile(path) as archive:
         headers = [(info.header_offset, _LOCAL, _LOCAL_TIME) for info in archive.infolist()]

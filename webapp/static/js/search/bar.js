@@ -33,12 +33,7 @@ export class Bar {
   poolForm(address) {
     const field = (/** @type {string} */ name, value = "") => el("input", { type: "hidden", name, value });
     const button = el("button", { class: "btn btn-sm" }, icon("layers-intersect"), "Create ensemble");
-    return el(
-      "form",
-      { action: address, class: "ty-inline", "data-start": "" },
-      field("trials"),
-      button,
-    );
+    return el("form", { action: address, class: "ty-inline", "data-start": "" }, field("trials"), button);
   }
 
   draw() {

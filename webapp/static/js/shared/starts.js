@@ -1,4 +1,4 @@
-// Links and forms marked data-start open what they would start in a dialog. Without this script, each is a page.
+// Links and forms marked data-start open the plan of their work in a dialog. Without this script, each is a page.
 import { refuse } from "./connection/notice.js";
 import { answers } from "./connection/server.js";
 import { isLoggedIn } from "./connection/session.js";
