@@ -118,6 +118,7 @@ def test_a_refused_choice_leads_back_to_its_field(browser: Client, ended: Job) -
     page = f"http://testserver/jobs/{ended.pk}?tab=trials"
     answer = browser.get(f"/jobs/{ended.pk}/ensemble?trials=1", headers={"Referer": page})
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{ended.pk}?tab=trials")
+    assert browser.get(f"/jobs/{ended.pk}/ensemble?trials=1", headers=HX).status_code == 204, "no dialog"
     (message,) = get_messages(answer.wsgi_request)
     assert message.extra_tags.startswith(f"/jobs/{ended.pk}/ensemble#trials")
 

@@ -80,7 +80,7 @@ def _guard_view[**P](view: View[P], methods: tuple[str, ...], *, is_button: bool
             return redirect_to_login(request.get_full_path())
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
-        refuse = _refuse_on_page if is_button or methods == ("POST",) else error_response
+        refuse = _refuse_start if is_button else _refuse_on_page if methods == ("POST",) else error_response
         try:
             _refuse_nul(request)
             return view(request, *args, **kwargs)  # type: ignore[arg-type] # the user was checked above
@@ -103,14 +103,23 @@ def _refuse_nul(request: HttpRequest) -> None:
 def _refuse_on_page(request: HttpRequest, error: TrainyardError) -> HttpResponse:
     """Show the message on the page from which the request came; an error page if that is not known."""
     came_from = referrer(request)
-    is_own_page = request.method != "POST" and came_from.partition("?")[0] == request.path
     # Several problems with their fields do not fit in a short notice.
     has_several = isinstance(error, BadInput) and len(error.problems) > 1
     # Clients repeat a request later by its status and its header, which a redirect would hide.
-    if is_partial(request) or not came_from or is_own_page or has_several or isinstance(error, Unavailable):
+    if is_partial(request) or not came_from or has_several or isinstance(error, Unavailable):
         return error_response(request, error)
     notify(request, message_of(error), level="error", at=_place_of(request, error))
     return redirect(came_from)
+
+
+def _refuse_start(request: HttpRequest, error: TrainyardError) -> HttpResponse:
+    """Refuse a start on its button's page. A script that asks for the dialog gets none and opens the page."""
+    if request.method == "POST":
+        return _refuse_on_page(request, error)
+    if is_partial(request):
+        return HttpResponse(status=204)
+    is_own_page = referrer(request).partition("?")[0] == request.path
+    return error_response(request, error) if is_own_page else _refuse_on_page(request, error)
 
 
 def _place_of(request: HttpRequest, error: TrainyardError) -> str:

@@ -1,4 +1,4 @@
-"""Shows the work that a button would start, in a dialog over its page or on a page of its own, before it starts."""
+"""Shows the work that a button would start, in a dialog over its page or on a page of its own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

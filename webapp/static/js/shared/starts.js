@@ -20,7 +20,7 @@ async function openStart(address) {
     return refuse("Nothing was started");
   }
   // Asked for as a page, the server leads back to this one, with the reason at the field or the button.
-  if (!response.ok) return location.assign(address);
+  if (response.status !== 200) return location.assign(address);
   const markup = await response.text();
   // Only the button that was pressed last opens the dialog.
   if (mine !== asked) return;
