@@ -81,6 +81,7 @@ class Payload(Frozen):
             an earlier release has submitted, since all trainings of a search shall be alike.
         device_bytes: the plan's estimate for the largest model of the experiment on each of its devices, in
             bytes; None if it is unknown before the model is built.
+        registers: whether the job registers the versions that its spec names; a repetition need not.
     """
 
     # Aliases are the keys of rows that were stored before a field was renamed.
@@ -95,6 +96,7 @@ class Payload(Frozen):
     finishing: bool = False
     passes_batch_size: bool = False
     device_bytes: int | None = None
+    registers: bool = True
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with other values in some fields, validated."""
@@ -132,7 +134,7 @@ class Payload(Frozen):
 
     def spec_with_steps(self, spec: ExperimentSpec) -> ExperimentSpec:
         """Return the spec whose `after` defines the steps that follow the job: by default the job's own."""
-        return spec
+        return spec if self.registers else spec.unregistered()
 
     def chosen_trials(self) -> ChosenTrials | None:
         """Return the trials that the job retrains from another search, or None."""

@@ -153,6 +153,10 @@ class ExperimentSpec(Frozen):
         """Return the spec as plain JSON values under its public field names."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
+    def unregistered(self) -> Self:
+        """Return the same experiment without the registration of its models."""
+        return self.model_copy(update={"after": self.after.model_copy(update={"register_": None})})
+
     def digest(self) -> str:
         """Return the sha256 of the canonical JSON form."""
         # Sorted and without spaces, so that equal specs have equal digests.

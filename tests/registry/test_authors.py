@@ -22,7 +22,7 @@ def trained(yard: Yard, by: User) -> Artifact:
 
 def registered(yard: Yard, artifact: Artifact, by: User) -> ModelVersion:
     """Register a file for a person; return the version, whose validation has ended."""
-    version = registration.add_version(yard.model, artifact.digest, by=by)
+    version = registration.add_version(yard.model, artifact.digest, by=by).version
     ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.CANDIDATE)
     version.refresh_from_db()
     return version

@@ -45,7 +45,7 @@ def test_a_validation_gets_the_classes_that_the_training_reported(yard: Yard, tm
     stored = factories.make_job_artifact(training)
     stored.artifact = yard.new_bytes()
     stored.save()
-    version = registration.add_version(yard.model, stored.artifact_id, by=yard.member)
+    version = registration.add_version(yard.model, stored.artifact_id, by=yard.member).version
     validation = registration.queue_validation(version, by=yard.member)
     attempt = factories.make_attempt(validation, factories.make_worker())
     task = cast(RegisterTask, task_for(attempt.pk, folder=tmp_path, threads=1))

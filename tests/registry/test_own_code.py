@@ -49,7 +49,7 @@ def uploaded(yard: Yard, by: User, code: CodeVersion | None, *, needs: bool = Tr
     """Add an upload with code, whose validation has found out whether the file needs it."""
     artifact = yard.new_bytes()
     stored = sha256_of(store().path(artifact.digest))
-    version = registration.add_uploaded(yard.model, stored, code=code, by=by)
+    version = registration.add_uploaded(yard.model, stored, code=code, by=by).version
     registration.mark_validated(version.pk, signature=SIGNATURE, needs_code=needs)
     version.refresh_from_db()
     return version
@@ -123,7 +123,7 @@ def test_a_process_that_has_run_code_does_not_decide_that_a_file_needs_none(
     yard: Yard, trainer: User, tmp_path: Any
 ) -> None:
     stored = sha256_of(store().path(yard.new_bytes().digest))
-    version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
+    version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer).version
     first = Job.objects.filter(belonging_to("version", [version.pk])).get()
     actions_of(first).on_done(first, RegisterResult(signature=SIGNATURE, needs_code=False))
     version.refresh_from_db()
@@ -142,7 +142,7 @@ def test_a_process_that_has_run_code_does_not_decide_that_a_file_needs_none(
 def test_a_signature_that_is_none_fails_the_validation(yard: Yard, trainer: User) -> None:
     """A process that has run code reports it. The attempt must end, whatever it is."""
     stored = sha256_of(store().path(yard.new_bytes().digest))
-    version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
+    version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer).version
     job = Job.objects.filter(belonging_to("version", [version.pk])).get()
     error = results.apply_result(job, {"signature": {"inputs": 1}, "needs_code": True})
     assert error is not None

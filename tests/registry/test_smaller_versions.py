@@ -36,7 +36,7 @@ def trained(own: Yard, worker: PretendWorker, **spec: Any) -> ModelVersion:
     attempt = end(worker, {})
     file = factories.make_job_artifact(attempt.job)
     model = registry.create_model(own.project, "flowers-model", by=own.owner)
-    version = registration.add_version(model, file.artifact_id, by=own.owner)
+    version = registration.add_version(model, file.artifact_id, by=own.owner).version
     registration.mark_validated(version.pk, signature=SIGNATURE)
     Job.objects.exclude(pk=attempt.job_id).delete()
     version.refresh_from_db()
@@ -177,9 +177,10 @@ def test_a_button_of_the_page_queues_the_job_and_leads_to_it(
     version = trained(own, worker)
     browser = browser_of(own.owner)
     page = browser.get(PAGE).content.decode()
-    assert f'data-confirm="{"Quantize" if mode == "int8" else "Cast"} to {mode}?"' in page
-    assert page.count("data-harmless") == 3, "nothing is lost"
-    assert f"A job makes a copy in {mode} and compares it with {version} on the same test rows." in page
+    assert f"{PAGE}/smaller?mode={mode}" in page
+    dialog = browser.get(f"{PAGE}/smaller", {"mode": mode}).content.decode()
+    assert f"{'Quantize' if mode == 'int8' else 'Cast'} {version} to {mode}" in dialog
+    assert f"compares it with {version} on the same test rows" in dialog
     answer = browser.post(f"{PAGE}/smaller", {"mode": mode})
     job = Job.objects.latest("pk")
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{job.pk}")

@@ -188,7 +188,7 @@ POST /api/v1/models/<name>/versions/<number>/quantize
 POST /api/v1/models/<name>/versions/<number>/cast
 PUT /api/v1/models/<name>/aliases/<alias>
 POST /api/v1/promotions
-POST /p/<slug:project>/experiments/<int:id>/submit
+GET POST /p/<slug:project>/experiments/<int:id>/submit
 POST /p/<slug:project>/experiments/<int:id>/clone
 POST /p/<slug:project>/experiments/<int:id>/archive
 POST /p/<slug:project>/experiments/<int:id>/unarchive
@@ -199,18 +199,18 @@ POST /p/<slug:project>/mesh-estimate
 GET /p/<slug:project>/experiments/columns
 GET POST /p/<slug:project>/experiments/<int:id>/edit
 GET POST /jobs/<int:job_id>/trials
-POST /jobs/<int:job_id>/ensemble
-POST /jobs/<int:job_id>/trials/<int:number>/again
-POST /jobs/<int:job_id>/trials/<int:number>/train
-POST /jobs/<int:job_id>/trials/<int:number>/continue
+GET POST /jobs/<int:job_id>/ensemble
+GET POST /jobs/<int:job_id>/trials/<int:number>/again
+GET POST /jobs/<int:job_id>/trials/<int:number>/train
+GET POST /jobs/<int:job_id>/trials/<int:number>/continue
 POST /jobs/<int:job_id>/trials/<int:number>/retry
 GET POST /jobs/<int:job_id>/revise
 POST /jobs/<int:job_id>/revise/preview
-POST /jobs/<int:job_id>/repeat
-POST /jobs/<int:job_id>/narrow
-POST /jobs/<int:job_id>/trials/<int:number>/register
+GET POST /jobs/<int:job_id>/repeat
+GET POST /jobs/<int:job_id>/narrow
+GET POST /jobs/<int:job_id>/trials/<int:number>/register
 GET POST /jobs/<int:job_id>/artifacts/<slug:digest>/register
-POST /jobs/<int:job_id>/clone
+GET POST /jobs/<int:job_id>/clone
 POST /jobs/<int:job_id>/<slug:what>
 POST /queue/<int:job_id>/change
 POST /models/<slug:name>/upload
@@ -218,7 +218,7 @@ GET POST /models/<slug:name>/aliases
 GET POST /models/<slug:name>/versions/<int:number>/promote
 GET POST /models/<slug:name>/versions/<int:number>/card
 POST /models/<slug:name>/versions/<int:number>/describe
-POST /models/<slug:name>/versions/<int:number>/smaller
+GET POST /models/<slug:name>/versions/<int:number>/smaller
 POST /datasets/<slug:slug>/versions/<int:number>/split
 POST /datasets/<slug:slug>/versions/<int:number>/roles
 POST /datasets/<slug:slug>/versions/<int:number>/again

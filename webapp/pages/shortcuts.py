@@ -1,8 +1,8 @@
 """Decorators, responses, messages and addresses that all pages share.
 
 `@page` is for views that only read, `@form_page` for views that show and accept a form, `@action` for views
-that accept POST requests alone. All three require a logged-in user and turn an error of `jobs.errors` into an
-error page, or into a message for htmx.
+that accept POST requests alone, `@start_page` for those that first show the plan of their work. All require a
+logged-in user and turn an error of `jobs.errors` into an error page, or into a message for htmx.
 """
 
 import json
@@ -62,7 +62,15 @@ def action[**P](view: View[P]) -> Guarded:
     return _guard_view(view, ("POST",))
 
 
-def _guard_view[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
+def start_page[**P](view: View[P]) -> Guarded:
+    """Allow GET requests, which show the plan of a button's work, and POST requests, which start it.
+
+    A refused start is shown on the button's page, as that of an `action`.
+    """
+    return _guard_view(view, ("GET", "HEAD", "POST"), is_button=True)
+
+
+def _guard_view[**P](view: View[P], methods: tuple[str, ...], *, is_button: bool = False) -> Guarded:
     @wraps(view)
     def respond(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not isinstance(request.user, User) or not request.user.is_active:
@@ -72,6 +80,7 @@ def _guard_view[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
             return redirect_to_login(request.get_full_path())
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
+        refuse = _refuse_start if is_button else _refuse_on_page if methods == ("POST",) else error_response
         try:
             _refuse_nul(request)
             return view(request, *args, **kwargs)  # type: ignore[arg-type] # the user was checked above
@@ -80,7 +89,6 @@ def _guard_view[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
         except ObjectDoesNotExist:  # deleted between the check of the permission and the change
             return refuse(request, NotFound("This was deleted meanwhile."))
 
-    refuse = _refuse_on_page if methods == ("POST",) else error_response
     return respond
 
 
@@ -102,6 +110,16 @@ def _refuse_on_page(request: HttpRequest, error: TrainyardError) -> HttpResponse
         return error_response(request, error)
     notify(request, message_of(error), level="error", at=_place_of(request, error))
     return redirect(came_from)
+
+
+def _refuse_start(request: HttpRequest, error: TrainyardError) -> HttpResponse:
+    """Refuse a start on its button's page. A script that asks for the dialog gets none and opens the page."""
+    if request.method == "POST":
+        return _refuse_on_page(request, error)
+    if is_partial(request):
+        return HttpResponse(status=204)
+    is_own_page = referrer(request).partition("?")[0] == request.path
+    return error_response(request, error) if is_own_page else _refuse_on_page(request, error)
 
 
 def _place_of(request: HttpRequest, error: TrainyardError) -> str:

@@ -24,8 +24,8 @@ from webapp.pages.experiments import (
 from webapp.pages.experiments.mesh_design import designer
 from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
-from webapp.pages.runs import job_orders, jobs, kind_submission, queue, reservations, workers
-from webapp.pages.search import answer, search_changes, trials
+from webapp.pages.runs import job_orders, jobs, kind_submission, queue, reservations, run_again, workers
+from webapp.pages.search import answer, ensemble_start, search_changes, trial_starts, trials
 from webapp.pages.storage import deletions, storage
 
 urlpatterns = [
@@ -48,12 +48,15 @@ urlpatterns = [
     # Before jobs, whose address `jobs/<id>/<word>` matches theirs too.
     *deletions.urls,
     *trials.urls,
+    *trial_starts.urls,
+    *ensemble_start.urls,
     *search_changes.urls,
     *answer.urls,
     *registration.urls,
     *kind_submission.urls,
     *demo.urls,
     *job_orders.urls,
+    *run_again.urls,
     *jobs.urls,
     *queue.urls,
     *registry.urls,

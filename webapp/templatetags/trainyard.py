@@ -6,6 +6,7 @@ Templates need no `{% load %}`, because the settings list this module as built-i
 import datetime as dt
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.conf import settings
@@ -162,13 +163,11 @@ def confirm_button(
     css: str = "btn-outline-danger",
     small: bool = False,
     tip: str = "",
-    harmless: bool = False,
     **fields: Any,
 ) -> SafeString:
     """Show a button that opens a confirmation dialog.
 
-    The block's content names the consequences; `tip` is the tooltip; `fields` are posted with the form. The
-    dialog of a `harmless` one, which loses nothing, has no red button.
+    The block's content names the consequences; `tip` is the tooltip; `fields` are posted with the form.
     """
     variables = {
         "url": url,
@@ -176,7 +175,6 @@ def confirm_button(
         "title": title or f"{label}?",
         "lost": _one_line(content),
         "tip": tip,
-        "harmless": harmless,
         "icon": icon,
         "css": f"{css} btn-sm" if small else css,
         "fields": fields,
@@ -224,6 +222,26 @@ def post_button(
         "csrf_token": context.get("csrf_token"),
         "next": _page_address(context),
     }
+
+
+@register.inclusion_tag("components/start_button.html")
+def start_button(
+    url: str,
+    label: str,
+    *,
+    icon: str = "",
+    css: str = "",
+    small: bool = False,
+    tip: str = "",
+    **fields: Any,
+) -> dict[str, Any]:
+    """Show a button that starts work: it first opens the plan of what would run.
+
+    `tip` is the tooltip, which names the effect; `fields` choose what would run.
+    """
+    query = f"?{urlencode(fields)}" if fields else ""
+    css = f"{css} btn-sm" if small else css
+    return {"address": url + query, "label": label, "icon": icon, "css": css, "tip": tip}
 
 
 @register.inclusion_tag("components/table_head.html")

@@ -170,8 +170,13 @@ def freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User, reason: st
     )
 
 
-def submit(experiment: Experiment, *, by: User) -> Job:
+def submit(experiment: Experiment, *, by: User, registers: bool = True) -> Job:
     """Queue the experiment: its draft, frozen, if it has one, else its newest revision.
+
+    Args:
+        experiment: the experiment.
+        by: the acting user.
+        registers: whether the versions that the spec names are registered.
 
     Raises:
         BadSpec: the draft is invalid, or the data are not ready.
@@ -190,7 +195,7 @@ def submit(experiment: Experiment, *, by: User) -> Job:
             raise BadInput(f"{experiment.name} has no spec yet", [Problem("/spec", "nothing to submit")])
         # A revision that older rules accepted may be invalid now, and its data may have changed.
         plan.require_valid_spec(experiment.project, newest.spec_json, by=by)
-        return submitting.submit(newest, by=by)
+        return submitting.submit(newest, by=by, registers=registers)
 
 
 def submit_spec(
@@ -203,8 +208,11 @@ def submit_spec(
     notes: str,
     by: User,
     seen: int | None = None,
+    registers: bool = True,
 ) -> Job:
     """Save a spec in a new experiment or as the next revision, and queue it, in one transaction.
+
+    See `create`, `change` and `submit`.
 
     Raises:
         BadSpec: the spec is invalid, or the data are not ready. Nothing was saved.
@@ -217,7 +225,7 @@ def submit_spec(
             experiment = create(project, name=name, spec=spec, tags=tags, notes=notes, by=by)
         else:
             change(experiment, name=name, spec=spec, tags=tags, notes=notes, by=by, seen=seen)
-        return submit(experiment, by=by)
+        return submit(experiment, by=by, registers=registers)
 
 
 def clone(experiment: Experiment, *, by: User, name: str = "", project: Project | None = None) -> Experiment:

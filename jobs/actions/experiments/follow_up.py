@@ -12,7 +12,7 @@ from jobs.actions.experiments import experiments
 from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import suggest
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.models import Experiment, Job, Project, User
+from jobs.models import Experiment, Job, Project, Trial, User
 from jobs.queries.search import answer, outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
@@ -22,6 +22,9 @@ from jobs.spec.sections.search import SearchSpec
 MOST_EXECUTIONS = 100
 CHOSEN = "chosen"
 """The source stored for a trial that repeats another search's trial."""
+
+SMALLER = "smaller range"
+"""The end of the name of an experiment with a smaller space."""
 
 
 def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
@@ -40,23 +43,14 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
         StaleState: it has fewer than two trials with a score and different values.
         BadInput: `executions` is not between 2 and 100.
     """
-    project, experiment, spec = _source_of_search(search)
-    own_code.require_right(by, project, search.revision)
-    ranked = list(outcomes.best_trials(search, limit=2))
-    if len(ranked) < 2:
-        raise StaleState(f"search {search.pk} has fewer than two trials with a score and different values")
-    if executions is None:
-        executions = answer.repeats_to_offer(search, ranked) or answer.REPEATS
-    if not 2 <= executions <= MOST_EXECUTIONS:
-        message = f"give 2 to {MOST_EXECUTIONS} executions, not {executions}"
-        raise BadInput(message, [Problem("/executions", message)])
-    repeated = _repeating(search, executions)
+    project, experiment, _ = _source_of_search(search)
+    spec, ranked = repeating_spec(search, executions, by=by)
     numbers = [trial.number for trial in ranked]
     with transaction.atomic():
         job = _submit_follow_up(
             project,
             experiment,
-            spec.model_copy(update={"search": repeated, "after": AfterSpec()}),
+            spec,
             what=f"trials {numbers[0]} and {numbers[1]} again",
             notes=f"Trials {numbers[0]} and {numbers[1]} of job {search.pk} with new seeds.",
             by=by,
@@ -69,6 +63,28 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
         hints.send("schedule", job=job.pk)
     job.refresh_from_db()
     return job
+
+
+def repeating_spec(
+    search: Job, executions: int | None = None, *, by: User
+) -> tuple[ExperimentSpec, list[Trial]]:
+    """Return the spec with which `repeat_best` trains the best two trials again, and these trials.
+
+    Raises:
+        Conflict, StaleState, BadInput: as `repeat_best`.
+    """
+    project, _, spec = _source_of_search(search)
+    own_code.require_right(by, project, search.revision)
+    ranked = list(outcomes.best_trials(search, limit=2))
+    if len(ranked) < 2:
+        raise StaleState(f"search {search.pk} has fewer than two trials with a score and different values")
+    if executions is None:
+        executions = answer.repeats_to_offer(search, ranked) or answer.REPEATS
+    if not 2 <= executions <= MOST_EXECUTIONS:
+        message = f"give 2 to {MOST_EXECUTIONS} executions, not {executions}"
+        raise BadInput(message, [Problem("/executions", message)])
+    repeated = _repeating(search, executions)
+    return spec.model_copy(update={"search": repeated, "after": AfterSpec()}), ranked
 
 
 def _repeating(search: Job, executions: int) -> SearchSpec:
@@ -88,16 +104,64 @@ def _repeating(search: Job, executions: int) -> SearchSpec:
     return SearchSpec.model_validate(body)
 
 
-def queue_narrower_search(search: Job, *, by: User) -> Job:
+def queue_narrower_search(search: Job, *, by: User, registers: bool = True) -> Job:
     """Queue a search like another one in a smaller space around its best trial.
 
     An algorithm that can learn from earlier trials starts with the search's.
+
+    Args:
+        search: a search that was submitted by an experiment.
+        by: the acting user.
+        registers: whether the versions that the search's spec names are registered.
 
     Raises:
         Conflict: the search has no experiment, or no trial with a score, or its smaller space would have no
             configuration that it has not tried.
     """
-    project, experiment, spec = _source_of_search(search)
+    project, experiment, _ = _source_of_search(search)
+    spec, best = narrower_spec(search, by=by)
+    with transaction.atomic():
+        job = _submit_follow_up(
+            project,
+            experiment,
+            spec,
+            what=SMALLER,
+            notes=_note_on_narrower(search, best),
+            by=by,
+            registers=registers,
+        )
+        # Scores of the earlier trials count if the algorithm learns from them.
+        change_payload(job, passes_batch_size=search.payload.passes_batch_size)
+        audit.record("job.narrow", f"job:{job.pk}", by=by, project=project, of=search.pk)
+    return job
+
+
+def draft_narrower_search(search: Job, *, by: User) -> Experiment:
+    """Save the search that `queue_narrower_search` would queue as an experiment with a draft."""
+    project, experiment, _ = _source_of_search(search)
+    spec, best = narrower_spec(search, by=by)
+    return experiments.create(
+        project,
+        name=_name_after(experiment, SMALLER),
+        draft=spec.to_json(),
+        tags=experiment.tags,
+        notes=_note_on_narrower(search, best),
+        by=by,
+    )
+
+
+def _note_on_narrower(search: Job, best: Trial) -> str:
+    """Return the note of an experiment with a smaller space."""
+    return f"The space of job {search.pk}, smaller around its best trial {best.number}."
+
+
+def narrower_spec(search: Job, *, by: User) -> tuple[ExperimentSpec, Trial]:
+    """Return the spec of a search in the smaller space around a search's best trial, and this trial.
+
+    Raises:
+        Conflict: as `queue_narrower_search`.
+    """
+    project, _, spec = _source_of_search(search)
     own_code.require_right(by, project, search.revision)
     present = outcomes.search_of(search)
     best = outcomes.best_trials(search, limit=1).first()
@@ -108,20 +172,7 @@ def queue_narrower_search(search: Job, *, by: User) -> Job:
         raise Conflict(f"search {search.pk} has already tried all of the smaller space around its best trial")
     learns = present.info.learns_from_earlier
     smaller = {"space": space, "warm_start": search.pk if learns else None, "start_with": ()}
-    changed = present.model_copy(update=smaller)
-    with transaction.atomic():
-        job = _submit_follow_up(
-            project,
-            experiment,
-            spec.model_copy(update={"search": changed}),
-            what="smaller range",
-            notes=f"The space of job {search.pk}, smaller around its best trial {best.number}.",
-            by=by,
-        )
-        # Scores of the earlier trials count if the algorithm learns from them.
-        change_payload(job, passes_batch_size=search.payload.passes_batch_size)
-        audit.record("job.narrow", f"job:{job.pk}", by=by, project=project, of=search.pk)
-    return job
+    return spec.model_copy(update={"search": present.model_copy(update=smaller)}), best
 
 
 def _source_of_search(search: Job) -> tuple[Project, Experiment, ExperimentSpec]:
@@ -133,15 +184,27 @@ def _source_of_search(search: Job) -> tuple[Project, Experiment, ExperimentSpec]
 
 
 def _submit_follow_up(
-    project: Project, experiment: Experiment, spec: ExperimentSpec, *, what: str, notes: str, by: User
+    project: Project,
+    experiment: Experiment,
+    spec: ExperimentSpec,
+    *,
+    what: str,
+    notes: str,
+    by: User,
+    registers: bool = True,
 ) -> Job:
     body: dict[str, Any] = spec.to_json()
     return experiments.submit_spec(
         project,
         None,
-        name=f"{experiment.name[: 198 - len(what)]}: {what}",
+        name=_name_after(experiment, what),
         spec=body,
         tags=experiment.tags,
         notes=notes,
         by=by,
+        registers=registers,
     )
+
+
+def _name_after(experiment: Experiment, what: str) -> str:
+    return f"{experiment.name[: 198 - len(what)]}: {what}"

@@ -2,23 +2,25 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from jobs import access, upload_formats
 from jobs.access import Action
 from jobs.actions.audit import audit
 from jobs.actions.people import quotas
 from jobs.actions.registry.registry import create_model, model_for
-from jobs.actions.runs import submit
+from jobs.actions.runs import events, job_warnings, submit
 from jobs.actions.runs.tasks import data_of
 from jobs.actions.storage import artifacts, deletions
 from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.rows import belonging_to
+from jobs.messages.warning_codes import SAME_VERSION
 from jobs.models import (
+    Artifact,
     CodeVersion,
     Job,
     JobArtifact,
@@ -41,8 +43,17 @@ from jobs.store import StoredFile, store
 NUMBER_TRIES = 20
 
 
-def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersion:
+class Registration(NamedTuple):
+    """The version for a model's file, and whether it was created for it: an equal one is not added again."""
+
+    version: ModelVersion
+    is_new: bool
+
+
+def add_version(model: RegisteredModel, digest: str, *, by: User) -> Registration:
     """Create a version from a model that a job produced, and queue its validation.
+
+    If the model has a version with the same file, code and data already, that is the version.
 
     Raises:
         NotFound: no job that `by` can read produced such an artifact.
@@ -59,7 +70,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
         deletions.require_present(model.project)
         # Validation is a job with a high priority: many would delay other projects' jobs.
         quotas.require_room_for_job(model.project)
-        version = _create_numbered(
+        registration = _create_or_find(
             model,
             artifact=source.artifact,
             what=source.job.facts.registered_as or "best",
@@ -69,8 +80,9 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
             code=code,
             created_by=by,
         )
-        queue_validation(version, by=by)
-    return version
+        if registration.is_new:
+            queue_validation(registration.version, by=by)
+    return registration
 
 
 def _code_of(project: Project, source: Job) -> CodeVersion | None:
@@ -99,7 +111,7 @@ def _require_code(code: CodeVersion | None, by: User) -> None:
         access.require(by, code.project, Action.RUN_CODE)
 
 
-def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> ModelVersion:
+def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> Registration:
     """Create a registered model with its first version from a job's model, in one transaction.
 
     Raises:
@@ -174,8 +186,10 @@ def add_uploaded(
     code: CodeVersion | None = None,
     sample: StoredFile | None = None,
     by: User,
-) -> ModelVersion:
+) -> Registration:
     """Create a version from an uploaded `.keras` file in the store, and queue its validation.
+
+    If the model has a version with the same file and code already, that is the version.
 
     Args:
         model: the model.
@@ -194,16 +208,19 @@ def add_uploaded(
         artifact = artifacts.adopt(stored)
         quotas.require_room_for_artifact(model.project, artifact)
         lineage = {"uploaded_by": by.username, "artifact": stored.digest}
-        version = _create_numbered(
+        registration = _create_or_find(
             model, artifact=artifact, what="uploaded", lineage=lineage, code=code, created_by=by
         )
+        if not registration.is_new:
+            return registration
+        version = registration.version
         job = queue_validation(version, sample=None if sample is None else sample.digest, by=by)
         if sample is not None:
             rows = artifacts.adopt(sample)
             quotas.require_room_for_artifact(model.project, rows)
             # So it counts as disk use of the project, is shown on the job's page, and is deleted with it.
             JobArtifact.objects.create(job=job, attempt=0, artifact=rows, role="sample", name="sent_sample")
-    return version
+    return registration
 
 
 def queue_description(version: ModelVersion, *, by: User) -> Job:
@@ -227,6 +244,60 @@ def queue_description(version: ModelVersion, *, by: User) -> Job:
         name = f"version:{version.model.name}/{version.number}"
         audit.record("version.describe", name, by=by, project=project, job=job.pk)
         return job
+
+
+def _create_or_find(model: RegisteredModel, **fields: Any) -> Registration:
+    """Create a version, or return the one that the model has for the same file, code and data already."""
+    # Locked, so that the second of two simultaneous registrations finds the version of the first.
+    deletions.require_present(model)
+    version = _equal_version(model, **fields)
+    if version is None:
+        return Registration(_create_numbered(model, **fields), is_new=True)
+    name = f"version:{model.name}/{version.number}"
+    job: Job | None = fields.get("source_job")
+    if job is not None and job.pk != version.source_job_id:
+        _note_repetition(job, version)
+    audit.record(
+        "version.repeat",
+        name,
+        by=fields["created_by"],
+        project=model.project,
+        digest=version.artifact_id,
+        job=job.pk if job is not None else None,
+    )
+    return Registration(version, is_new=False)
+
+
+def _equal_version(
+    model: RegisteredModel,
+    *,
+    artifact: Artifact,
+    lineage: dict[str, Any],
+    code: CodeVersion | None = None,
+    packages: PackageSet | None = None,
+    **_others: Any,
+) -> ModelVersion | None:
+    """Return the model's oldest version that would answer as a new one with these fields would.
+
+    The file has the weights, the architecture and the preprocessing. Code, packages and the version of the
+    data, from which come class labels and the rows of gates, are beside it. A version that its validation
+    refused does not count, so that its file can be tried again.
+    """
+    rows = model.versions.filter(artifact=artifact, code=code).exclude(state=ModelVersion.State.INVALID)
+    if packages is not None:
+        rows = rows.filter(Q(packages=None) | Q(packages=packages))
+    # The data of an upload are unknown.
+    if (data := lineage.get("dataset_digest")) is not None:
+        rows = rows.filter(lineage__dataset_digest=data)
+    return rows.order_by("number").first()
+
+
+def _note_repetition(job: Job, version: ModelVersion) -> None:
+    """Report on a job's page and in its events that its model is an earlier version."""
+    message = f"Its model is {version}, bit by bit: no further version was added."
+    job_warnings.add_warning(job.pk, code=SAME_VERSION, message=message)
+    body = events.event("warning", job, code=SAME_VERSION, message=message)
+    events.append(job.root_id_or_self, [body])
 
 
 def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
@@ -286,7 +357,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
     source = job.artifacts.filter(role="model").select_related("artifact", "job__revision__experiment")
     if (artifact := source.order_by("-pk").first()) is None:
         raise NotFound(_no_model(job), code="no_model")
-    return _create_numbered(
+    return _create_or_find(
         model,
         artifact=artifact.artifact,
         what=what,
@@ -296,7 +367,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
         code=_code_of(model.project, root),
         packages=package_sets.packages_of_training(job),
         created_by=root.created_by,
-    )
+    ).version
 
 
 def _no_model(job: Job) -> str:

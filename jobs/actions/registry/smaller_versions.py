@@ -13,7 +13,7 @@ from jobs.errors import BadInput, Conflict
 from jobs.kinds.quantize.payload import QuantizePayload
 from jobs.models import Job, ModelVersion, User
 from jobs.queries.registry.smaller_versions import smaller_version_jobs, smaller_version_refusal
-from jobs.spec.exports import QUANTIZATIONS
+from jobs.spec.exports import QUANTIZATIONS, ExportFormat
 from jobs.spec.problems import Problem
 
 
@@ -32,25 +32,30 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
         Forbidden: `by` may not run jobs in the project, or no code.
         QuotaReached: the project has too many unfinished jobs.
     """
-    project = version.model.project
-    access.require(by, project, Action.WRITE)
-    if version.code is not None:
-        access.require(by, project, Action.RUN_CODE)
-    payload, source = _payload_and_source(version, mode, field)
-    verb, label = QUANTIZATIONS[mode].verb, QUANTIZATIONS[mode].label
+    entry = require_smaller_format(version, mode, field, by=by)
+    project, source, data = version.model.project, version.source_job, data_of(version)
+    if source is None or data is None:
+        raise BadInput(f"{version} has no test rows on which a smaller model could be compared")
     with transaction.atomic():
         deletions.require_present(project, version)
         # Locked, so that the second of two simultaneous requests finds the first one's job.
         quotas.lock_project(project)
         for job in smaller_version_jobs(version):
             if job.payload_as(QuantizePayload).mode == mode:
-                raise Conflict(f"Job {job.pk} makes {version} in {label} already.")
+                raise Conflict(f"Job {job.pk} makes {version} in {entry.label} already.")
         quotas.require_room_for_job(project)
+        payload = QuantizePayload(
+            dataset_version=data.pk,
+            source=source.pk,
+            mode=mode,
+            artifact=version.artifact_id,
+            model=version.model.name,
+        )
         job = submit.queue(
             payload,
             project=project,
             revision=source.revision,
-            title=f"{verb} {version} to {label}",
+            title=f"{entry.verb} {version} to {entry.label}",
             created_by=by,
             **submit.placement_like(source.root or source),
         )
@@ -59,12 +64,16 @@ def make_smaller(version: ModelVersion, mode: str, field: str, *, by: User) -> J
     return job
 
 
-def _payload_and_source(version: ModelVersion, mode: str, field: str) -> tuple[QuantizePayload, Job]:
-    """Return the payload of the job for a version, and the job that trained it.
+def require_smaller_format(version: ModelVersion, mode: str, field: str, *, by: User) -> ExportFormat:
+    """Return the format to which a version would be made smaller.
 
     Raises:
-        BadInput, Conflict: as `make_smaller`.
+        BadInput, Conflict, Forbidden: as `make_smaller`.
     """
+    project = version.model.project
+    access.require(by, project, Action.WRITE)
+    if version.code is not None:
+        access.require(by, project, Action.RUN_CODE)
     if mode not in QUANTIZATIONS:
         message = f"{mode!r} makes no smaller model; {', '.join(QUANTIZATIONS)} do"
         raise BadInput(message, [Problem(f"/{field}", message)])
@@ -72,14 +81,4 @@ def _payload_and_source(version: ModelVersion, mode: str, field: str) -> tuple[Q
         raise Conflict(f"{version} is {version.state}: only candidates can be made smaller.")
     if reason := smaller_version_refusal(version):
         raise BadInput(reason, [Problem(f"/{field}", reason)])
-    source, data = version.source_job, data_of(version)
-    if source is None or data is None:
-        raise BadInput(f"{version} has no test rows on which a smaller model could be compared")
-    payload = QuantizePayload(
-        dataset_version=data.pk,
-        source=source.pk,
-        mode=mode,
-        artifact=version.artifact_id,
-        model=version.model.name,
-    )
-    return payload, source
+    return QUANTIZATIONS[mode]

@@ -59,10 +59,10 @@ class KindActions[P: Payload, R: Result]:
         del root, spec
         return []
 
-    def clone(self, job: Job, *, by: User) -> Job:
-        """Queue a copy of a root job."""
-        del by
-        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be cloned")
+    def clone(self, job: Job, *, by: User, registers: bool) -> Job:
+        """Queue a copy of a root job, which registers the versions in its spec or none."""
+        del by, registers
+        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot run again")
 
 
 _REGISTERED: dict[str, KindActions[Any, Any]] = {}

@@ -32,8 +32,13 @@ from jobs.spec.sections.code_model import CodeModel
 from jobs.states import JobState
 
 
-def submit(revision: Revision, *, by: User) -> Job:
+def submit(revision: Revision, *, by: User, registers: bool = True) -> Job:
     """Queue an experiment's revision: a search if its spec has one, else a single training.
+
+    Args:
+        revision: the revision.
+        by: the acting user.
+        registers: whether the versions that the spec names are registered.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
@@ -55,6 +60,7 @@ def submit(revision: Revision, *, by: User) -> Job:
                 dataset_version=None if version is None else version.pk,
                 passes_batch_size=isinstance(spec.model, CodeModel),
                 device_bytes=_device_bytes(spec, version),
+                registers=registers,
             ),
             project=experiment.project,
             experiment=experiment,
@@ -198,17 +204,22 @@ def create_step(
     return row
 
 
-def clone(job: Job, *, by: User) -> Job:
+def clone(job: Job, *, by: User, registers: bool = True) -> Job:
     """Queue a copy of a root, as its kind defines.
+
+    Args:
+        job: the root.
+        by: the acting user.
+        registers: whether the copy registers the versions that its spec names.
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
-        Conflict: jobs of this kind cannot be cloned.
+        Conflict: jobs of this kind cannot run again.
     """
-    return actions_of(job).clone(job, by=by)
+    return actions_of(job).clone(job, by=by, registers=registers)
 
 
-def resubmit(job: Job, *, by: User) -> Job:
+def resubmit(job: Job, *, by: User, registers: bool = True) -> Job:
     """Queue a root's revision again.
 
     Raises:
@@ -216,5 +227,5 @@ def resubmit(job: Job, *, by: User) -> Job:
         Conflict: the job has no experiment, or is a step of another job.
     """
     if job.revision is None or job.parent_id is not None:
-        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be cloned")
-    return submit(job.revision, by=by)
+        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot run again")
+    return submit(job.revision, by=by, registers=registers)

@@ -34,6 +34,16 @@ def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         Conflict: the job is not a search, does not come from an experiment, or its models cannot be combined.
         BadInput: a trial cannot be a member, or there are too few or too many.
     """
+    payload = ensemble_payload(search, numbers, by=by)
+    return queue_payload(payload, like=search, by=by)
+
+
+def ensemble_payload(search: Job, numbers: Sequence[int], *, by: User) -> ChosenEnsemblePayload:
+    """Return the payload for an ensemble from these trials.
+
+    Raises:
+        Forbidden, Conflict, BadInput: as `queue_ensemble`.
+    """
     access.require(by, search.project, access.Action.WRITE)
     if not search.facts.has_trials:
         raise Conflict(f"job {search.pk} is a {search.public_kind}, not a search")
@@ -53,7 +63,7 @@ def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         raise _refusal(f"job {search.pk} has no trial {min(missing)}")
     _require_members(rows)
     chosen = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in rows)
-    return queue_payload(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
+    return ChosenEnsemblePayload(search=search.pk, chosen=chosen)
 
 
 def queue_payload(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:

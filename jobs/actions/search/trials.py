@@ -15,7 +15,7 @@ from jobs.actions.search import suggest
 from jobs.actions.transition import move_trial
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.base import SourceTrial
-from jobs.models import Job, Trial, User
+from jobs.models import Experiment, Job, Project, Trial, User
 from jobs.queries.search import outcomes
 from jobs.queries.search import trials as queries
 from jobs.spec.experiment import ExperimentSpec
@@ -119,6 +119,26 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
             trials.
         BadInput: `epochs` is missing, not allowed in this state, or out of bounds.
     """
+    with transaction.atomic():
+        fields = require_continuable(trial, epochs, by=by)
+        completed = trial.state == TrialState.COMPLETED
+        # All executions of a completed trial train longer; in other trials, only unfinished ones do.
+        again = trial.executions.all() if completed else trial.executions.incomplete()
+        again.update(state=TrialState.QUEUED)
+        move_trial(trial, TrialState.QUEUED, **RESET, **fields)
+        where, project = f"job:{trial.job_id}", trial.job.project
+        audit.record("trial.continue", where, by=by, project=project, trial=trial.number, epochs=epochs)
+    return trial
+
+
+def require_continuable(trial: Trial, epochs: int | None, *, by: User) -> dict[str, int]:
+    """Check that `continue_training` would accept these arguments, and return the columns that it changes.
+
+    The search is locked until the end of the transaction.
+
+    Raises:
+        StaleState, BadInput: as `continue_training`.
+    """
     own_code.require_right(by, trial.job.project, trial.job.revision)
     with transaction.atomic():
         root = locked_open_search(trial.job_id)
@@ -129,14 +149,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
             raise StaleState(f"trial {trial.number} is {trial.state}; only a final trial can be continued")
         _refuse_withdrawn(trial)
         _require_checkpoints(trial, every=completed)
-        fields = _continuation_fields(root, trial, epochs, completed=completed)
-        # All executions of a completed trial train longer; in other trials, only unfinished ones do.
-        again = trial.executions.all() if completed else trial.executions.incomplete()
-        again.update(state=TrialState.QUEUED)
-        move_trial(trial, TrialState.QUEUED, **RESET, **fields)
-        where = f"job:{trial.job_id}"
-        audit.record("trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=epochs)
-    return trial
+        return _continuation_fields(root, trial, epochs, completed=completed)
 
 
 def _refuse_programs(search: Job) -> None:
@@ -209,25 +222,15 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
         Conflict: the search has no experiment or project.
     """
     search = trial.job
-    if search.revision is None or search.experiment is None or search.project is None:
-        raise Conflict(f"job {search.pk} does not come from an experiment")
-    own_code.require_right(by, search.project, search.revision)
-    spec = search.revision.spec
-    registered = Register(model=register_as) if register_as is not None else None
-    after = AfterSpec(retrain=_retrain_once(spec), register=registered)
-    alone = spec.model_copy(update={"search": None, "after": after})
-    try:
-        body = apply_values(alone, trial.values).to_json()
-    except (ValueError, ValidationError) as error:
-        raise Conflict(f"the values of trial {trial.number} no longer fit: {error}") from error
+    project, experiment, spec = retraining_spec(trial, by=by, register_as=register_as)
     with transaction.atomic():
         job = experiments.submit_spec(
-            search.project,
+            project,
             None,
-            name=f"{search.experiment.name[:170]}: trial {trial.number}",
-            spec=body,
-            tags=search.experiment.tags,
-            notes=f"The values of trial {trial.number} of job {search.pk}.",
+            name=_name_of_retraining(experiment, trial),
+            spec=spec.to_json(),
+            tags=experiment.tags,
+            notes=_note_on_retraining(trial),
             by=by,
         )
         change_payload(
@@ -236,6 +239,49 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
             passes_batch_size=search.payload.passes_batch_size,
         )
     return job
+
+
+def draft_retraining(trial: Trial, *, by: User) -> Experiment:
+    """Save the training that `retrain` would queue as an experiment with a draft."""
+    project, experiment, spec = retraining_spec(trial, by=by)
+    return experiments.create(
+        project,
+        name=_name_of_retraining(experiment, trial),
+        draft=spec.to_json(),
+        tags=experiment.tags,
+        notes=_note_on_retraining(trial),
+        by=by,
+    )
+
+
+def _name_of_retraining(experiment: Experiment, trial: Trial) -> str:
+    return f"{experiment.name[:170]}: trial {trial.number}"
+
+
+def _note_on_retraining(trial: Trial) -> str:
+    return f"The values of trial {trial.number} of job {trial.job_id}."
+
+
+def retraining_spec(
+    trial: Trial, *, by: User, register_as: str | None = None
+) -> tuple[Project, Experiment, ExperimentSpec]:
+    """Return a trial's project and experiment, and the spec with which `retrain` trains its values.
+
+    Raises:
+        Conflict: the search has no experiment or project, or the values no longer fit.
+    """
+    search = trial.job
+    if search.revision is None or search.experiment is None or search.project is None:
+        raise Conflict(f"job {search.pk} does not come from an experiment")
+    own_code.require_right(by, search.project, search.revision)
+    spec = search.revision.spec
+    registered = Register(model=register_as) if register_as is not None else None
+    after = AfterSpec(retrain=_retrain_once(spec), register=registered)
+    alone = spec.model_copy(update={"search": None, "after": after})
+    try:
+        return search.project, search.experiment, apply_values(alone, trial.values)
+    except (ValueError, ValidationError) as error:
+        raise Conflict(f"the values of trial {trial.number} no longer fit: {error}") from error
 
 
 def _retrain_once(spec: ExperimentSpec) -> Retrain | None:
@@ -252,12 +298,12 @@ def locked_open_search(job_id: int) -> Job:
     """Lock and return a search that accepts trials; raise StaleState if it has ended or moved on."""
     root = Job.objects.locked().get(pk=job_id)
     if root.state in FINAL:
-        way = "clone it to try more" if root.state == JobState.COMPLETED else "retry or clone it first"
+        way = "run it again to try more" if root.state == JobState.COMPLETED else "retry it or run it again"
         raise StaleState(f"search {job_id} is {root.state} and accepts no more trials; {way}")
     if root.payload.finishing:
         raise StaleState(
-            f"search {job_id} is being finished and accepts no more trials; clone it to try more"
+            f"search {job_id} is being finished and accepts no more trials; run it again to try more"
         )
     if not queries.accepts_trials(root):
-        raise StaleState(f"search {job_id} already retrains its best trials; clone it to try more")
+        raise StaleState(f"search {job_id} already retrains its best trials; run it again to try more")
     return root

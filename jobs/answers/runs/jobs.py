@@ -92,7 +92,10 @@ class JobOut(Answer):
     created: datetime
     started: datetime | None
     finished: datetime | None
-    seconds: float | None = Field(description="How long it took; null while it has not ended.")
+    seconds: float | None = Field(
+        description="How long it ran, over all its attempts and those of its steps: without the time in "
+        "which it waited, was paused, or had stopped. Null while it has not ended."
+    )
 
 
 class WaitsForWorkerOut(TypedDict):

@@ -16,8 +16,9 @@ class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, RootResult]):
         """Create the next step's jobs."""
         pipeline.start_next_step(root)
 
-    def clone(self, job: Job, *, by: User) -> Job:
+    def clone(self, job: Job, *, by: User, registers: bool) -> Job:
         """Queue the same values again, unchanged: their search may have been changed since."""
+        del registers  # it registers nothing
         return ensembles.queue_payload(job.payload_as(ChosenEnsemblePayload), like=job, by=by)
 
 

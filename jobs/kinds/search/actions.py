@@ -81,9 +81,9 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
         else:
             pipeline.end_without_trial(root)
 
-    def clone(self, job: Job, *, by: User) -> Job:
+    def clone(self, job: Job, *, by: User, registers: bool) -> Job:
         """Queue the same revision again."""
-        return submit.resubmit(job, by=by)
+        return submit.resubmit(job, by=by, registers=registers)
 
 
 def _is_time_over(root: Job) -> bool:

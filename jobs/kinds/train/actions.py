@@ -34,7 +34,8 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             dataset=dataset_if_any(job),
             retrain=steps.effective_spec(root).after.retrain,
             objective=retraining.objective_of(job),
-            model_name=f"m{job.pk}",
+            # Not the job's key, so that a repeated training makes the same file, bit by bit.
+            model_name=f"m{job.ordinal}",
             resume=checkpoint_folders(
                 Checkpoint.objects.kept().filter(job=job).order_by("-pk"), earlier.workers
             ),
@@ -80,9 +81,9 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             for rank, member in enumerate(members, start=1)
         ]
 
-    def clone(self, job: Job, *, by: User) -> Job:
+    def clone(self, job: Job, *, by: User, registers: bool) -> Job:
         """Queue the same revision again."""
-        return submit.resubmit(job, by=by)
+        return submit.resubmit(job, by=by, registers=registers)
 
 
 def _describe_shortfall(shortfall: Shortfall, result: TrainResult) -> str:

@@ -1,17 +1,39 @@
 """Reads whether a registered version can be quantized or cast, and the jobs that do so."""
 
+from statistics import median
+
 from django.db.models import QuerySet
 
+from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.rows import that_make_smaller
 from jobs.models import Job, ModelVersion
 from jobs.queries.registry import versions
-from jobs.states import OPEN
+from jobs.states import OPEN, JobState
 
 
 def smaller_version_jobs(version: ModelVersion) -> QuerySet[Job]:
     """Return the unfinished jobs that quantize or cast a version, newest first."""
     rows = Job.objects.filter(project=version.model.project_id, state__in=OPEN)
     return rows.filter(that_make_smaller(version.artifact_id, version.model.name)).order_by("-pk")
+
+
+def usual_seconds_of_smaller(version: ModelVersion, mode: str) -> float | None:
+    """Return the median time of earlier jobs that did the same for the model; None without any."""
+    alike = Job.objects.filter(
+        project=version.model.project_id,
+        kind=QUANTIZE.name,
+        state=JobState.COMPLETED,
+        payload_json__mode=mode,
+        payload_json__model=version.model.name,
+        started__isnull=False,
+        finished__isnull=False,
+    )
+    seconds = [
+        (finished - started).total_seconds()
+        for started, finished in alike.order_by("-pk").values_list("started", "finished")[:20]
+        if started is not None and finished is not None
+    ]
+    return median(seconds) if seconds else None
 
 
 def smaller_version_refusal(version: ModelVersion) -> str:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from jobs import access
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
@@ -252,11 +252,20 @@ def versions_by_artifact(user: User, digests: Collection[str]) -> dict[str, list
 
 
 def versions_by_job(user: User, jobs: Collection[int]) -> dict[int, list[ModelVersion]]:
-    """Return the visible versions made by these jobs, by job key."""
+    """Return the visible versions with these jobs' models, by job key.
+
+    A job that made the same file as an earlier one has its versions too.
+    """
     versions: dict[int, list[ModelVersion]] = defaultdict(list)
-    rows = access.visible_versions(user).filter(source_job__in=jobs).select_related("model")
-    for version in rows.order_by("model__name", "number"):
-        versions[version.source_job_id or 0].append(version)
+    makers: dict[str, set[int]] = defaultdict(set)
+    models = JobArtifact.objects.filter(job__in=jobs, role="model")
+    for job, digest in models.values_list("job", "artifact"):
+        makers[digest].add(job)
+    rows = access.visible_versions(user).filter(Q(source_job__in=jobs) | Q(artifact__in=makers))
+    for version in rows.select_related("model").order_by("model__name", "number"):
+        source = version.source_job_id
+        for job in sorted(makers[version.artifact_id] | ({source} if source in jobs else set())):
+            versions[job].append(version)
     return versions
 
 

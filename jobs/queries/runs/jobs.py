@@ -1,10 +1,10 @@
 """Reads jobs with their steps, attempts and artifacts, as the API and the pages show them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, prefetch_related_objects
 
 from jobs import program
 from jobs.answers.base import ErrorOut
@@ -34,6 +34,7 @@ from jobs.models.job import JobQuerySet
 from jobs.queries.runs import progress
 from jobs.queries.runs.health import scheduler_is_alive
 from jobs.queries.runs.reservations import name_holders
+from jobs.queries.runs.running_time import running_seconds
 from jobs.queries.runs.steps import steps_of
 from jobs.queries.search import outcomes
 from jobs.states import FINAL, WAITING
@@ -105,19 +106,46 @@ def jobs_out(jobs: Sequence[Job], reader: User | None = None) -> list[JobOut]:
     for row in newest_artifacts(shown_in):
         for pk in shown_in[row.job_id]:
             artifacts_of[pk].append(artifact_out(row))
-    registered: dict[int, list[MadeVersionOut]] = defaultdict(list)
-    versions = ModelVersion.objects.filter(source_job__in=shown_in).order_by("pk")
-    for source, model, number, variant in versions.values_list(
-        "source_job_id", "model__name", "number", "what"
-    ):
-        for pk in shown_in[source]:
-            registered[pk].append({"model": model, "number": number, "what": variant})
+    registered = _registered_versions(jobs, shown_in, artifacts_of)
     reasons = reasons_to_wait(jobs, reader)
-    return [_job_out(job, reasons[job.pk], artifacts_of[job.pk], registered[job.pk]) for job in jobs]
+    seconds = running_seconds(jobs, shown_in)
+    return [
+        _job_out(job, reasons[job.pk], artifacts_of[job.pk], registered[job.pk], seconds.get(job.pk))
+        for job in jobs
+    ]
+
+
+def _registered_versions(
+    jobs: Sequence[Job],
+    shown_in: Mapping[int, Sequence[int]],
+    artifacts_of: Mapping[int, Sequence[ArtifactOut]],
+) -> dict[int, list[MadeVersionOut]]:
+    """Return the versions with the jobs' models; a model that equals an earlier one is its version."""
+    digests: dict[int, set[str]] = {
+        job.pk: {file["digest"] for file in artifacts_of.get(job.pk, ()) if file["role"] == "model"}
+        for job in jobs
+    }
+    project_of = {job.pk: job.project_id for job in jobs}
+    registered: dict[int, list[MadeVersionOut]] = defaultdict(list)
+    versions = ModelVersion.objects.filter(
+        Q(source_job__in=shown_in) | Q(artifact__in=set().union(*digests.values()))
+    )
+    columns = ("source_job_id", "artifact_id", "model__project_id", "model__name", "number", "what")
+    for source, digest, project, model, number, variant in versions.order_by("pk").values_list(*columns):
+        made_by = shown_in.get(source, ()) if source is not None else ()
+        for pk, of_job in digests.items():
+            # Models of other projects may be hidden from the reader.
+            if pk in made_by or (digest in of_job and project == project_of[pk]):
+                registered[pk].append({"model": model, "number": number, "what": variant})
+    return registered
 
 
 def _job_out(
-    job: Job, why_waiting: str, job_artifacts: list[ArtifactOut], registered: list[MadeVersionOut]
+    job: Job,
+    why_waiting: str,
+    job_artifacts: list[ArtifactOut],
+    registered: list[MadeVersionOut],
+    seconds: float | None,
 ) -> JobOut:
     # A search stores its results only when it ends; until then they are computed from its trials.
     results = job.results_json or (outcomes.results_of_root(job).to_json() if job.facts.has_trials else {})
@@ -156,7 +184,7 @@ def _job_out(
         created=job.created,
         started=job.started,
         finished=job.finished,
-        seconds=(job.finished - job.started).total_seconds() if job.finished and job.started else None,
+        seconds=seconds,
     )
 
 

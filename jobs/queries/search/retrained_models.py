@@ -54,7 +54,7 @@ def best_retrained(root: Job) -> BestRetrained | None:
 
 def _registers_best(root: Job) -> bool:
     register = root.revision.spec.after.register_ if root.revision is not None else None
-    return register is not None and "best" in register.what
+    return register is not None and root.payload.registers and "best" in register.what
 
 
 def retrained_step(search: Job, number: int) -> Job | None:

@@ -53,8 +53,9 @@ def test_the_overview_of_an_ended_search_answers_it(people: People, open_as: Ope
         "adam or rmsprop tends to score best",
     ):
         expect(answer).to_contain_text(tendency)
-    for name in ("Retrain", "Register", "Train the best two again", "Search a smaller range"):
-        expect(answer.get_by_role("button", name=name, exact=True)).to_be_visible()
+    expect(answer.get_by_role("button", name="Register", exact=True)).to_be_visible()
+    for name in ("Retrain", "Train the best two again", "Search a smaller range"):
+        expect(answer.get_by_role("link", name=name, exact=True)).to_be_visible()
     rows = page.locator("ty-trials tbody tr")
     expect(rows.first.locator("a")).to_have_text(str(best.number))
     assert page.locator("ty-trials thead th").count() <= 9, "at most eight columns and the boxes"
@@ -195,7 +196,7 @@ def test_a_running_search_shows_its_best_so_far_and_updates_it_live(
     search = analysed(people, state="running")
     page = open_as(people.owner, f"/jobs/{search.pk}")
     best = page.get_by_role("region", name="Best so far")
-    expect(best.get_by_role("button", name="Retrain", exact=True)).to_be_visible()
+    expect(best.get_by_role("link", name="Retrain", exact=True)).to_be_visible()
     look(page, "job-overview-running")
     Execution.objects.filter(trial__job=search, trial__number=5).update(score=0.9999)
     Trial.objects.filter(job=search, number=5).update(score=0.9999, state="completed")

@@ -51,6 +51,9 @@ def test_trials_are_chosen_compared_and_pooled_by_keyboard(people: People, open_
     expect(viewer.get_by_role("button", name="Create ensemble")).to_have_count(0)
 
     page.get_by_role("button", name="Create ensemble").press("Enter")
+    dialog = page.get_by_role("dialog", name="Create an ensemble of 2 trials")
+    expect(dialog).to_contain_text("2 retrainings, then one ensemble")
+    dialog.get_by_role("button", name="Start").press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Ensemble of trials 1, 3")
     ensemble = Job.objects.latest("pk")
     assert [member["trial"] for member in ensemble.payload_json["chosen"]] == [1, 3]

@@ -118,7 +118,7 @@ def test_a_search_offers_what_runs_its_code_only_to_those_who_may(installation: 
         place: ["Change…", "Retrain", "Register"],
         f"{place}?tab=trials": ["Queue a configuration by hand", f"{place}/ensemble"],
         f"{place}/trials/1": ["Queue these values again", "Retrain"],
-        f"/p/{installation.project.slug}/experiments/{search.experiment_id}": ["Submit again"],
+        f"/p/{installation.project.slug}/experiments/{search.experiment_id}": ["Run again"],
     }
     for address, words in offers.items():
         pages = [browser_of(user).get(address).content.decode() for user in (member, installation.owner)]

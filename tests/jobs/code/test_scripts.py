@@ -101,7 +101,7 @@ def test_a_retrained_trial_is_one_more_run_of_the_script(search: Job, people: Pe
 def test_the_model_of_a_script_is_treated_as_a_file_from_outside(search: Job, people: People) -> None:
     run = make_job(experiment=search.experiment, by=people.owner, kind="train", state="completed")
     model = make_job_artifact(run)
-    version = add_to_new_model(people.project, "net", model.artifact_id, by=people.trainer)
+    version = add_to_new_model(people.project, "net", model.artifact_id, by=people.trainer).version
     # Its validation scans the file, and imports no code.
     assert (is_foreign(version), version.code, origin_of(version)) == (True, None, (None, None))
     assert (version.lineage["code"], version.lineage["code_name"]) == ("c" * 64, "net")

@@ -47,14 +47,14 @@ def test_the_number_of_a_deleted_version_is_never_used_again(people: People) -> 
     model = make_model("digits", project=people.project, by=people.member, versions=2)
     digest = job.artifacts.get().artifact_id
     deletion = deletions.delete(model.versions.get(number=2), by=people.owner)
-    assert registration.add_version(model, digest, by=people.member).number == 3
+    assert registration.add_version(model, digest, by=people.member).version.number == 3
     Job.objects.filter(kind="register").update(state="completed")  # its validation
     third = deletions.delete(model.versions.get(number=3), by=people.owner)
     for version_deletion in (deletion, third):
         pass_the_time(version_deletion)
     assert purge_all() == 2
     assert ModelVersion.everything.count() == 1
-    assert registration.add_version(model, digest, by=people.member).number == 4
+    assert registration.add_version(model, digest, by=people.member).version.number == 4
 
 
 def test_a_project_takes_everything_along_and_brings_it_back(people: People) -> None:

@@ -167,7 +167,7 @@ def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) 
 
 @router.post(
     "/models/{name}/versions",
-    response={201: VersionOut},
+    response={200: VersionOut, 201: VersionOut},
     openapi_extra=uploads.describe_body("ModelUpload", "VersionIn"),
 )
 @idempotent_upload
@@ -176,6 +176,8 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
 
     A version whose file needs users' code takes the right to run code. Rows in the field `sample` are those
     with which its validation and its gates try the model.
+
+    If the model has a version with the same file, code and data already, the answer is that version with 200.
     """
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
@@ -184,7 +186,7 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
             stored = registration.store_upload(path, model.project)
             sample = None if rows is None else registration.store_sample(rows, model.project)
         begin(request)
-        version = registration.add_uploaded(model, stored, code=code, sample=sample, by=actor(request))
+        made = registration.add_uploaded(model, stored, code=code, sample=sample, by=actor(request))
     else:
         # django-ninja cannot declare a body that is JSON or a form, so the JSON is parsed here.
         body = read_json(request.body)
@@ -193,8 +195,8 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
         except ValidationError as error:
             raise BadInput("The version is invalid.", problems(error, body)) from error
         begin(request)
-        version = registration.add_version(model, digest, by=actor(request))
-    return Status(201, queries.version_out(version))
+        made = registration.add_version(model, digest, by=actor(request))
+    return Status(201 if made.is_new else 200, queries.version_out(made.version))
 
 
 @router.get("/models/{name}/versions/{number}", response=VersionOut)

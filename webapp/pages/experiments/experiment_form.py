@@ -102,17 +102,34 @@ def _base_version(request: Request) -> ModelVersion | None:
 
 @form_page
 def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Revise an experiment: its draft if there is one, else its newest revision."""
+    """Revise an experiment: its draft if there is one, else its newest revision.
+
+    `?revision=` opens the settings of another revision, such as that of a job.
+    """
     experiment = experiment_in_project(request, project, id, Action.WRITE)
     if request.POST.get("do") == "reload":
         return redirect("experiment_edit", project, id)
     saved = conflict.saved_version(experiment)
+    chosen = _chosen_revision(request, experiment)
+    if request.method != "POST" and chosen is not None:
+        saved = {**saved, "spec": chosen.spec_json}
     if is_script(saved["spec"]) and OVERWRITES not in request.POST:
         return scripts.edit(request, experiment, saved, on_conflict=_show_conflict)
     if request.method == "POST":
         return _save_or_submit(request, experiment.project, experiment)
+    if chosen is not None:
+        replaced = "; saving them replaces the unsubmitted draft" if experiment.draft is not None else ""
+        notify(request, f"These are the settings of revision {chosen.number}{replaced}.", level="info")
     entries = {**saved, "spec": spec_text(saved["spec"]), "version": str(experiment.version)}
-    return show_form(request, experiment.project, experiment, entries)
+    return show_form(request, experiment.project, experiment, entries, is_unsaved=chosen is not None)
+
+
+def _chosen_revision(request: Request, experiment: Experiment) -> Revision | None:
+    """Return the revision that the address names, if the form would not show it anyway."""
+    number = read_whole(request.GET.get("revision", ""))
+    revision = None if number is None else experiment.revisions.filter(number=number).first()
+    newest = experiment.revisions.order_by("-number").first()
+    return None if revision == newest and experiment.draft is None else revision
 
 
 def _save_or_submit(request: Request, project: Project, experiment: Experiment | None) -> HttpResponse:

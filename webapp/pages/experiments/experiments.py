@@ -88,14 +88,6 @@ def list_page(request: Request, project: str) -> HttpResponse:
 
 
 @action
-def submit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Submit an experiment's newest revision as a job."""
-    job = actions.submit(experiment_in_project(request, project, id, Action.WRITE), by=request.user)
-    notify(request, f"Job {job.pk} is queued.")
-    return redirect("job", job.pk)
-
-
-@action
 def clone(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Copy an experiment and open the copy in the form."""
     copy = actions.clone(experiment_in_project(request, project, id), by=request.user)
@@ -125,7 +117,6 @@ def unarchive(request: Request, project: str, id: int) -> HttpResponse:  # noqa:
 _ONE = "p/<slug:project>/experiments/<int:id>"
 urls = [
     path("p/<slug:project>/experiments", list_page, name="experiments"),
-    path(f"{_ONE}/submit", submit, name="experiment_submit"),
     path(f"{_ONE}/clone", clone, name="experiment_clone"),
     path(f"{_ONE}/archive", archive, name="experiment_archive"),
     path(f"{_ONE}/unarchive", unarchive, name="experiment_unarchive"),

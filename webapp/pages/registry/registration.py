@@ -9,7 +9,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import registration
 from jobs.errors import BadInput, Conflict, NotFound
-from jobs.models import Job, JobArtifact, ModelVersion, Project
+from jobs.models import Job, JobArtifact, Project
 from jobs.queries.registry import registry
 from jobs.queries.runs import jobs as shown
 from webapp.forms.registry.registry import RegisterForm
@@ -48,8 +48,9 @@ def register(request: Request, job_id: int, digest: str) -> HttpResponse:
     is_known = proposed in names
     initial = {"model": proposed if is_known else "", "name": "" if is_known else registry.free_name(job)}
     form = RegisterForm(request.POST or None, models=names, initial=initial)
-    if form.is_valid() and (version := _register_version(request, job.project, digest, form)) is not None:
-        notify(request, f"Version {version.number} of {version.model.name} is being validated.")
+    if form.is_valid() and (made := _register_version(request, job.project, digest, form)) is not None:
+        version = made.version
+        notify(request, registration_message(made))
         return redirect("version", version.model.name, version.number)
     back = (job.title or f"Job {job.pk}", url("job", job.pk, tab="artifacts"))
     trail = crumbs(("Jobs", reverse("jobs")), back, "Register")
@@ -57,10 +58,18 @@ def register(request: Request, job_id: int, digest: str) -> HttpResponse:
     return render_page(request, "registry/register.html", context, status=422 if form.errors else 200)
 
 
+def registration_message(made: registration.Registration) -> str:
+    """Return the message after a registration."""
+    version = made.version
+    if made.is_new:
+        return f"Version {version.number} of {version.model.name} is being validated."
+    return f"This is {version} already, bit by bit: no further version was added."
+
+
 def _register_version(
     request: Request, project: Project, digest: str, form: RegisterForm
-) -> ModelVersion | None:
-    """Return the new version, or add the error to the form and return None."""
+) -> registration.Registration | None:
+    """Return the version, or add the error to the form and return None."""
     entries, by = form.cleaned_data, request.user
     try:
         if entries["model"]:

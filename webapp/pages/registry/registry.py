@@ -20,6 +20,7 @@ from jobs.queries.registry import releases as release_queries
 from webapp.forms.registry.registry import AliasForm, ModelForm, UploadForm
 from webapp.pages.registry import versions as version_pages
 from webapp.pages.registry.endpoints import rollback_context
+from webapp.pages.registry.registration import registration_message
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -168,9 +169,9 @@ def upload(request: Request, name: str) -> HttpResponse:
     with model_on_disk(request, row.project) as (file, rows):
         stored = registration.store_upload(file, row.project)
         sample = None if rows is None else registration.store_sample(rows, row.project)
-    version = registration.add_uploaded(row, stored, code=code, sample=sample, by=request.user)
-    notify(request, f"Version {version.number} is being validated.")
-    return redirect("version", name, version.number)
+    made = registration.add_uploaded(row, stored, code=code, sample=sample, by=request.user)
+    notify(request, registration_message(made))
+    return redirect("version", name, made.version.number)
 
 
 @form_page

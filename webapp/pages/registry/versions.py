@@ -9,9 +9,10 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions.registry import promotions, registration, registry
-from jobs.actions.registry.smaller_versions import make_smaller
+from jobs.actions.registry.smaller_versions import make_smaller, require_smaller_format
 from jobs.errors import NotFound
 from jobs.models import ModelVersion
+from jobs.queries.registry.smaller_versions import usual_seconds_of_smaller
 from webapp.forms.registry.registry import CardForm, PromotionForm
 from webapp.pages.registry import tryout
 from webapp.pages.registry.tryout_answer import answer_context
@@ -27,10 +28,13 @@ from webapp.pages.shortcuts import (
     page,
     redirect,
     render_page,
+    start_page,
     url,
     valid_choice,
 )
+from webapp.pages.starts import Start, show_start
 from webapp.template_context import Context
+from webapp.templatetags.value_filters import duration
 
 
 @page
@@ -106,13 +110,29 @@ def describe(request: Request, name: str, number: int) -> HttpResponse:
     return redirect(url("version", name, number, tab="model"))
 
 
-@action
+@start_page
 def smaller(request: Request, name: str, number: int) -> HttpResponse:
     """Queue the job that quantizes or casts a version, and show that job."""
     row = access.get_version(request.user, name, number, Action.WRITE)
-    job = make_smaller(row, request.POST.get("mode", ""), "mode", by=request.user)
-    notify(request, f"Job {job.pk} makes the smaller model, which then becomes a new version of {name}.")
-    return redirect("job", job.pk)
+    if request.method == "POST":
+        job = make_smaller(row, request.POST.get("mode", ""), "mode", by=request.user)
+        notify(request, f"Job {job.pk} makes the smaller model, which then becomes a new version of {name}.")
+        return redirect("job", job.pk)
+    mode = request.GET.get("mode", "")
+    entry = require_smaller_format(row, mode, "mode", by=request.user)
+    seconds = usual_seconds_of_smaller(row, mode)
+    start = Start(
+        heading=f"{entry.verb} {row} to {entry.label}",
+        about=f"A job makes a copy and compares it with {row} on the same test rows. Then the copy becomes "
+        f"the newest version of {name}. Nothing is served until it is promoted; {row} does not change.",
+        figures=[
+            ("Runs", "one comparison, no training"),
+            ("Expected time", duration(seconds) if seconds is not None else "no estimate yet"),
+        ],
+        fields={"mode": [mode]},
+        back=url("version", name, number),
+    )
+    return show_start(request, start)
 
 
 @action

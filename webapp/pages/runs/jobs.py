@@ -1,4 +1,4 @@
-"""Lists jobs, shows one, and pauses, resumes, finishes, stops, kills, retries and clones it."""
+"""Lists jobs, shows one, and pauses, resumes, finishes, stops, kills and retries it."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
@@ -9,7 +9,7 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions.runs import control, submit
+from jobs.actions.runs import control
 from jobs.answers.runs.jobs import JobOut
 from jobs.errors import NotFound
 from jobs.kinds import public_names
@@ -186,17 +186,8 @@ def order(request: Request, job_id: int, what: str) -> HttpResponse:
     return redirect("job", row.pk)
 
 
-@action
-def clone(request: Request, job_id: int) -> HttpResponse:
-    """Submit the same revision as a new job."""
-    again = submit.clone(access.get_job(request.user, job_id, Action.WRITE), by=request.user)
-    notify(request, f"Job {again.pk} is queued.")
-    return redirect("job", again.pk)
-
-
 urls = [
     path("jobs", jobs, name="jobs"),
     path("jobs/<int:job_id>", job, name="job"),
-    path("jobs/<int:job_id>/clone", clone, name="job_clone"),
     path("jobs/<int:job_id>/<slug:what>", order, name="job_order"),
 ]

@@ -1,4 +1,4 @@
-"""Shows a trial; queues, retries, continues and retrains trials; and creates ensembles."""
+"""Shows a trial, queues a configuration by hand, and retries a trial."""
 
 import shlex
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions.search import ensembles, trials
+from jobs.actions.search import trials
 from jobs.answers.search.trials import TrialOut
 from jobs.errors import BadInput, Conflict
 from jobs.models import Attempt, Checkpoint, Job, Trial
@@ -28,7 +28,7 @@ from jobs.queries.search.scoring import Scoring
 from jobs.queries.search.trial_decisions import Decision, RungPosition
 from jobs.spec.sections.search import Objective
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
-from webapp.forms.search.trials import TrialForm, read_numbers
+from webapp.forms.search.trials import TrialForm
 from webapp.pages.runs.job_overview import Again, buttons_to_train, runs_script
 from webapp.pages.runs.job_tabs import pair_metrics, space_of
 from webapp.pages.runs.jobs import job_page
@@ -47,7 +47,6 @@ from webapp.pages.shortcuts import (
 )
 from webapp.template_context import Context
 from webapp.templatetags.problem_labels import message_of
-from webapp.whole_numbers import read_whole
 
 
 @form_page
@@ -188,39 +187,12 @@ def _not_started(row: Trial) -> list[int]:
     return [execution.number for execution in row.executions.all() if execution.state == TrialState.QUEUED]
 
 
-@action
-def trial_again(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Queue a trial with another one's values; a different seed shows the score's variance."""
-    row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    new_trial = trials.queue_by_hand(row.job, row.values, by=request.user)
-    notify(request, f"Trial {new_trial.number} is queued with the values of trial {number}.")
-    return redirect("trial", job_id, new_trial.number)
-
-
-@action
-def train_trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Retrain a trial's values as a separate experiment."""
-    row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    retraining = trials.retrain(row, by=request.user)
-    notify(request, f"Job {retraining.pk} retrains the values of trial {number}.")
-    return redirect("job", retraining.pk)
-
-
 def _least_epochs(row: Trial) -> int:
     """Return the first epoch to which a completed trial can continue; 0 if it cannot."""
     if row.state != "completed" or not queries.accepts_trials(row.job):
         return 0
     has_checkpoint = row.checkpoints.kept().exists()
     return max((e.epochs for e in row.executions.all()), default=0) + 1 if has_checkpoint else 0
-
-
-@action
-def continue_trial(request: Request, job_id: int, number: int) -> HttpResponse:
-    """Continue a completed trial's training from its checkpoint."""
-    row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    trials.continue_training(row, read_whole(request.POST.get("epochs", "")), by=request.user)
-    notify(request, f"Trial {row.number} continues to epoch {row.until}.")
-    return redirect("trial", row.job_id, row.number)
 
 
 @action
@@ -231,21 +203,8 @@ def retry_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     return redirect("trial", row.job_id, row.number)
 
 
-@action
-def make_ensemble(request: Request, job_id: int) -> HttpResponse:
-    """Create an ensemble from the selected trials."""
-    search = access.get_job(request.user, job_id, Action.WRITE)
-    ensemble = ensembles.queue_ensemble(search, read_numbers(request.POST.getlist("trials")), by=request.user)
-    notify(request, f"Job {ensemble.pk} creates the ensemble.")
-    return redirect("job", ensemble.pk)
-
-
 urls = [
     path("jobs/<int:job_id>/trials", queue_trial, name="job_queue_trial"),
-    path("jobs/<int:job_id>/ensemble", make_ensemble, name="job_ensemble"),
     path("jobs/<int:job_id>/trials/<int:number>", trial, name="trial"),
-    path("jobs/<int:job_id>/trials/<int:number>/again", trial_again, name="trial_again"),
-    path("jobs/<int:job_id>/trials/<int:number>/train", train_trial, name="trial_train"),
-    path("jobs/<int:job_id>/trials/<int:number>/continue", continue_trial, name="trial_continue"),
     path("jobs/<int:job_id>/trials/<int:number>/retry", retry_trial, name="trial_retry"),
 ]

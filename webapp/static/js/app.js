@@ -5,6 +5,7 @@ import "./shared/time.js";
 import "./shared/copy.js";
 import "./shared/connection/guard.js";
 import "./shared/dialogs.js";
+import "./shared/starts.js";
 import "./shared/toasts.js";
 import "./shared/keyboard.js";
 import "./shared/search.js";

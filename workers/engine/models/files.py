@@ -3,6 +3,7 @@
 On a mesh, neither a device nor the host has a model whole meanwhile; see `devices.weights_files`.
 """
 
+import datetime as dt
 import os
 import tempfile
 import warnings
@@ -18,10 +19,15 @@ from jobs.spec.sections.mesh import MeshSpec
 from workers.engine.models.devices.loading import loading_on
 from workers.engine.models.devices.memory import check_fits
 from workers.engine.models.devices.weights_files import loading_in_parts, saving_in_blocks
+from workers.engine.models.keras_private import saved_at
 from workers.engine.models.own_code.in_use import is_active
 from workers.engine.models.own_objects import objects_for
 from workers.engine.models.variables import are_spread
+from workers.engine.models.zip_times import set_member_times
 from workers.features.files import add_features
+
+EPOCH = dt.datetime(1980, 1, 1)
+"""The time in the files of all models, so that equal models have equal digests."""
 
 
 def load_model(path: Path, folder: Path, mesh: MeshSpec | None = None) -> Any:
@@ -54,7 +60,7 @@ def load_model(path: Path, folder: Path, mesh: MeshSpec | None = None) -> Any:
 
 
 def save_model(model: Any, path: Path, features: Features | None = None) -> None:
-    """Save a model atomically: `path` is complete or unchanged.
+    """Save a model atomically: `path` is complete or unchanged. Equal models make equal files.
 
     Args:
         model: the model.
@@ -63,8 +69,9 @@ def save_model(model: Any, path: Path, features: Features | None = None) -> None
     """
     # Keras chooses the format by the suffix.
     partial = path.with_name(STORED.file_name(f"{path.stem}.partial"))
-    with saving_in_blocks() if are_spread(model.variables) else nullcontext():
+    with saved_at(EPOCH), saving_in_blocks() if are_spread(model.variables) else nullcontext():
         model.save(partial)
     if features is not None:
         add_features(partial, features)
+    set_member_times(partial, EPOCH)
     os.replace(partial, path)  # noqa: PTH105  only os.replace is documented as atomic

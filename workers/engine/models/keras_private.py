@@ -4,8 +4,10 @@ A Keras release may change them at any time, so `pyproject.toml` has an upper bo
 other module use one.
 """
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -210,6 +212,17 @@ def weights_in(kind: type[WeightsFile]) -> Iterator[None]:
         yield
     finally:
         saving_lib.H5IOStore, saving_lib.is_memory_sufficient = before
+
+
+@contextmanager
+def saved_at(time: dt.datetime) -> Iterator[None]:
+    """Have Keras write a time into the files of models, instead of the present one."""
+    module = saving_lib.datetime
+    saving_lib.datetime = SimpleNamespace(datetime=SimpleNamespace(now=lambda: time))
+    try:
+        yield
+    finally:
+        saving_lib.datetime = module
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Finds the metrics in the lines that a script prints: `{"step": 1, "metrics": {"val_accuracy": 0.9}}`."""
+"""Finds the metrics in the lines that a script prints: `{"step": 1, "metrics": {"val_accuracy": 0.9}}`.
+
+`{"epoch": 1, "val_accuracy": 0.9}` means the same: numbers alone, of which one counts the steps.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,6 +13,8 @@ MAX_NAMES = 200
 """Different metrics of one run."""
 MAX_POINTS = 200_000
 """Values of all metrics of one run."""
+COUNTERS = ("step", "epoch")
+"""The names that count steps in a line of numbers alone; the first that it has does."""
 MAX_STEP = 2**31 - 1
 """The largest step that the database can store as an epoch."""
 MAX_LINE_BYTES = 64 * 2**10
@@ -42,7 +47,9 @@ class MetricLines:
             NotUnderstood: it has metrics that cannot be used; the message has the reason.
         """
         body = _object_in(line)
-        if body is None or "metrics" not in body:
+        if body is not None and "metrics" not in body:
+            body = _nested(body)
+        if body is None:
             return None
         step, metrics = self._step(body), dict(_values(body["metrics"]))
         if len(self._names | metrics.keys()) > MAX_NAMES:
@@ -73,6 +80,17 @@ def _object_in(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return body if isinstance(body, dict) else None
+
+
+def _nested(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the nested form of an object with a step or an epoch beside numbers; None for any other."""
+    metrics = {name: value for name, value in body.items() if name not in COUNTERS}
+    is_plain = all(
+        isinstance(value, int | float | None) and not isinstance(value, bool) for value in body.values()
+    )
+    if not metrics or len(metrics) == len(body) or not is_plain:
+        return None
+    return {"step": next(body[name] for name in COUNTERS if name in body), "metrics": metrics}
 
 
 def _values(metrics: object) -> Iterator[tuple[str, float]]:

@@ -3,7 +3,6 @@
 import { el, icon } from "../shared/dom.js";
 /** @import { View } from "./view.js" */
 import { find } from "../shared/elements.js";
-import { csrfToken } from "../shared/post.js";
 import { Columns } from "./columns.js";
 
 const LEAST = 2;
@@ -34,13 +33,7 @@ export class Bar {
   poolForm(address) {
     const field = (/** @type {string} */ name, value = "") => el("input", { type: "hidden", name, value });
     const button = el("button", { class: "btn btn-sm" }, icon("layers-intersect"), "Create ensemble");
-    return el(
-      "form",
-      { method: "post", action: address, class: "ty-inline" },
-      field("csrfmiddlewaretoken", csrfToken()),
-      field("trials"),
-      button,
-    );
+    return el("form", { action: address, class: "ty-inline", "data-start": "" }, field("trials"), button);
   }
 
   draw() {

@@ -1,5 +1,5 @@
 // Dialogs open by a button with data-dialog, or at once when they hold a refused form. Forms with data-confirm ask
-// before something is lost, and name it; those with data-harmless ask before something that loses nothing.
+// before something is lost, and name it.
 import { confirmed } from "./confirmed.js";
 import { byId, closest } from "./elements.js";
 
@@ -8,16 +8,13 @@ const dialog = document.querySelector("dialog#confirm");
 /**
  * Ask in a dialog, and return whether the answer was yes.
  * @param {HTMLDialogElement} dialog
- * @param {{ title: string, lost?: string, verb?: string, isHarmless?: boolean }} question
+ * @param {{ title: string, lost?: string, verb?: string }} question
  * @returns {Promise<boolean>}
  */
-function ask(dialog, { title, lost = "", verb = "Continue", isHarmless = false }) {
+function ask(dialog, { title, lost = "", verb = "Continue" }) {
   byId("confirm-title", HTMLElement).textContent = title;
   byId("confirm-lost", HTMLElement).textContent = lost;
-  const yes = byId("confirm-yes", HTMLElement);
-  yes.textContent = verb;
-  yes.classList.toggle("btn-danger", !isHarmless);
-  yes.classList.toggle("btn-primary", isHarmless);
+  byId("confirm-yes", HTMLElement).textContent = verb;
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((resolve) => {
@@ -28,7 +25,10 @@ function ask(dialog, { title, lost = "", verb = "Continue", isHarmless = false }
 document.addEventListener("click", (event) => {
   const opener = closest(event, "[data-dialog]");
   if (opener?.dataset.dialog) byId(opener.dataset.dialog, HTMLDialogElement).showModal();
-  closest(event, "[data-dialog-close]")?.closest("dialog")?.close();
+  const closed = closest(event, "[data-dialog-close]")?.closest("dialog");
+  // Without a dialog around it, a link that closes one leads back.
+  if (closed) event.preventDefault();
+  closed?.close();
 });
 const refused = document.querySelector("dialog[data-open-now]");
 if (refused instanceof HTMLDialogElement) refused.showModal();
@@ -44,7 +44,7 @@ document.addEventListener(
     event.preventDefault();
     event.stopImmediatePropagation();
     const submitter = event.submitter;
-    if (!(await ask(dialog, { title, lost, verb, isHarmless: "harmless" in form.dataset }))) return;
+    if (!(await ask(dialog, { title, lost, verb }))) return;
     confirmed.add(form);
     if (!form.isConnected) {
       // the part of the page that held the form was replaced meanwhile

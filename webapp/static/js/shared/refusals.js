@@ -39,7 +39,7 @@ function remove(element) {
  */
 function formAndField(at) {
   const { pathname, hash } = new URL(at, location.href);
-  const forms = findAll(document, "main form[method=post]", HTMLFormElement);
+  const forms = findAll(document, "main form:is([method=post], [data-start])", HTMLFormElement);
   const form = forms.find(
     (each) => new URL(each.getAttribute("action") || location.href, location.href).pathname === pathname,
   );

@@ -1,0 +1,70 @@
+"""Compares a job that would run again with its earlier run: whether the result would be the same."""
+
+from typing import NamedTuple
+
+from jobs.models import DatasetVersion, Job, Revision, Trial
+from jobs.queries.data import datasets
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.experiment import ExperimentSpec
+from jobs.states import JobState
+
+
+class Sameness(NamedTuple):
+    """A sentence about the result, and whether it is known already."""
+
+    sentence: str
+    is_same: bool
+
+
+def last_run(revision: Revision) -> Job | None:
+    """Return the newest job of a revision, preferably a completed one; None if it never ran."""
+    jobs = Job.objects.filter(revision=revision, parent=None, kind__in=("search", "train")).order_by("-pk")
+    return jobs.filter(state=JobState.COMPLETED).first() or jobs.first()
+
+
+def compare_rerun(earlier: Job, spec: ExperimentSpec, parallel_trials: int) -> Sameness:
+    """Compare a run of a spec with an earlier job of the same spec.
+
+    Args:
+        earlier: the earlier job.
+        spec: its spec.
+        parallel_trials: how many trials may run at once.
+    """
+    if (newer := _newer_data(earlier, spec)) is not None:
+        before = DatasetVersion.objects.filter(pk=earlier.payload.dataset_version).first()
+        had = f"; job {earlier.pk} had version {before.number}" if before is not None else ""
+        return Sameness(f"Other data: it reads {newer}, the newest version{had}.", is_same=False)
+    same = f"Same seeds and data as job {earlier.pk}"
+    if spec.model.info.trains_itself:
+        return Sameness(
+            f"Same values and data as job {earlier.pk}: the script's own seeds decide whether its result is "
+            "the same.",
+            is_same=False,
+        )
+    if earlier.state != JobState.COMPLETED:
+        return Sameness(f"{same}, which is {earlier.state}.", is_same=False)
+    if spec.search is not None and spec.search.time_limit is not None:
+        return Sameness(f"{same}, but the time decides how many trials run.", is_same=False)
+    if spec.search is not None and parallel_trials > 1 and ALGORITHMS[spec.search.algorithm].needs_results:
+        return Sameness(
+            f"{same}: expect nearly the same result. Trials that end in another order may lead to other "
+            "suggestions.",
+            is_same=True,
+        )
+    return Sameness(f"{same}: the same result.", is_same=True)
+
+
+def _newer_data(earlier: Job, spec: ExperimentSpec) -> DatasetVersion | None:
+    """Return the version that the spec reads now, if it is another one than the earlier job's."""
+    before = earlier.payload.dataset_version
+    if spec.data is None or earlier.project is None or before is None:
+        return None
+    now = datasets.find_version(earlier.project, spec.data.dataset, spec.data.dataset_version)
+    return now if now is not None and now.pk != before else None
+
+
+def earlier_retraining(trial: Trial) -> Job | None:
+    """Return the newest completed job that retrained a trial's values as an experiment of its own."""
+    source = {"search": trial.job_id, "trial": trial.number}
+    jobs = Job.objects.filter(project=trial.job.project, state=JobState.COMPLETED, parent=None)
+    return jobs.filter(payload_json__source=source).order_by("-pk").first()
