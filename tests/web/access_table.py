@@ -34,6 +34,8 @@ GET /api/v1/precision
 POST /api/v1/search-spaces/import
 POST /api/v1/search-spaces/export
 GET /api/v1/deletions
+GET /api/v1/comparison
+GET /api/v1/comparison/curves
 GET /api/v1/jobs
 GET /api/v1/models
 GET /api/v1/promotions
@@ -56,6 +58,7 @@ GET /docs/developers
 GET POST /mesh
 GET /projects
 GET POST /projects/new
+GET /compare
 GET /jobs
 GET POST /jobs/orders
 GET /queue

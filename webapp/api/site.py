@@ -62,6 +62,7 @@ RESOURCES = (
     "search.answer",
     "storage.deletions",
     "runs.jobs",
+    "runs.comparison",
     "storage.artifacts",
     "registry.registry",
     "registry.smaller_versions",

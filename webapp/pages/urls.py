@@ -24,6 +24,7 @@ from webapp.pages.experiments import (
 from webapp.pages.experiments.mesh_design import designer
 from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
+from webapp.pages.runs import comparison as job_comparison
 from webapp.pages.runs import job_orders, jobs, kind_submission, queue, reservations, run_again, workers
 from webapp.pages.search import answer, ensemble_start, search_changes, trial_starts, trials
 from webapp.pages.storage import deletions, storage
@@ -58,6 +59,7 @@ urlpatterns = [
     *job_orders.urls,
     *run_again.urls,
     *jobs.urls,
+    *job_comparison.urls,
     *queue.urls,
     *registry.urls,
     *gates.urls,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from jobs.answers.runs.metrics import AttemptStartOut, SeriesOut
@@ -61,6 +61,17 @@ def read_series(
         rows = rows.filter(Q(trial=None) | Q(trial__in=list(latest[:newest])))
     if execution is not None:
         rows = rows.filter(execution=execution)
+    return merge_series(rows, max_points=max_points, start=start, end=end)
+
+
+def merge_series(
+    rows: QuerySet[MetricSeries],
+    *,
+    max_points: int,
+    start: float | None = None,
+    end: float | None = None,
+) -> list[SeriesOut]:
+    """Merge the attempts of metric series; `read_series` describes the arguments."""
     merged: dict[_Key, list[Floats]] = defaultdict(list)
     # In the order of attempts, so that where two attempts have the same x, the later one's value is last.
     series = list(rows.select_related("trial").order_by("attempt"))

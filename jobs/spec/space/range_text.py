@@ -81,7 +81,7 @@ def with_range(body: object) -> object:
     if beside:
         raise ValueError(f"range and {beside[0]} are both given; leave out one of them")
     if not isinstance(text, str):
-        raise ValueError(f"range is not a text: {EXAMPLES}")  # noqa: TRY004  # pydantic reports ValueError
+        raise ValueError(f"range is not a text: {EXAMPLES}")  # pydantic reports ValueError
     others = {name: value for name, value in body.items() if name not in (*PARTS, "range")}
     return {**others, **read_range(text, str(body.get("kind")))}
 

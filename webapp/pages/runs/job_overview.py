@@ -287,7 +287,12 @@ def registration_context(row: Job) -> RegistrationChoice:
 
 
 def _importance_bars(result: ImportanceAnswer) -> list[tuple[str, float, bool, Tendency]]:
-    """Return the hyperparameters that matter most: importance, whether chance rarely gives it, tendency."""
+    """Return the hyperparameters that matter most: importance, whether chance rarely gives it, tendency.
+
+    None are returned if chance often gives all shares, which add up to 100 % even then.
+    """
+    if not any(entry.is_beyond_chance for entry in result.importances):
+        return []
     entries = sorted(result.importances, key=lambda entry: -entry.alone)
     return [
         (entry.name, entry.alone, entry.is_beyond_chance, describe_tendency(entry.influence))

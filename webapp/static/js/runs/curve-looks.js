@@ -9,7 +9,7 @@ import { DASHES, splitColour, splitOf, trialColour } from "../shared/charts/colo
 /**
  * A curve, with its points by x.
  * @typedef {{
- *   name: string, job: number, trial: number | null, execution: number | null, points: Map<number, Point>,
+ *   name: string, job: number, trial: number | null, execution: number | null, points: Map<number, Point>, source?: string,
  * }} Line
  */
 /** @typedef {{ stroke: string, dash: number[], width: number }} LineLook */
@@ -19,9 +19,10 @@ const MANY = 8; // lines: more are thinner
 
 /**
  * Return whose line it is: that of a trial, or of a job without trials, such as the retraining that follows a search.
+ * In a comparison of several jobs, the line names its source.
  * @param {Line} line
  */
-const sourceOf = ({ job, trial }) => (trial === null ? `job ${job}` : `trial ${trial}`);
+const sourceOf = ({ source, job, trial }) => source ?? (trial === null ? `job ${job}` : `trial ${trial}`);
 
 /**
  * Return what distinguishes lines of one colour: the execution, and the metric without its split.

@@ -94,9 +94,7 @@ export class Curves extends Chart {
   async load(lines) {
     this.loading = lines;
     this.waiting = [];
-    const { query } = lines;
-    query.set("max_points", String(MAX_POINTS));
-    const response = await fetch(address(`/api/v1/jobs/${this.job}/metrics?${query}`)).catch(() => null);
+    const response = await fetch(this.sourceOf(lines)).catch(() => null);
     if (this.isOutdated(lines)) return;
     if (!response?.ok) {
       this.isLoaded = false;
@@ -118,6 +116,15 @@ export class Curves extends Chart {
     if (early) this.onEvents(early);
     this.rebuild();
     this.reportRows();
+  }
+
+  /**
+   * Return the address of the stored series.
+   * @param {CurveLines} lines
+   */
+  sourceOf({ query }) {
+    query.set("max_points", String(MAX_POINTS));
+    return address(`/api/v1/jobs/${this.job}/metrics?${query}`);
   }
 
   /**

@@ -10,10 +10,11 @@ import { axis, colourScale, evenSample, margins, towards, valueRange } from "../
 import { numbersOf } from "../store.js";
 import { extent, onPlane, PLANE } from "./plane.js";
 import { needsHyperparameters, partition, seriesItems, tableOf } from "./shared.js";
+import { interpolate, valueAt } from "./surface.js";
 
-const FINE = 30; // points a side at which the surface is computed
-const SHARP = 150; // pixels a side of its picture, between those points
-const MOST_KNOTS = 256;
+/** @import { Surface } from "./surface.js" */
+
+const SHARP = 150; // pixels a side of the picture of the surface
 const BANDS = 9;
 const DOTS = 200;
 const DOTS_SMALL = 60; // of a chart in a grid
@@ -28,8 +29,9 @@ export const contour = {
     const { store, colours, compact, view } = scene;
     const { x, y, metric, direction, found, note } = onPlane(scene);
     const [across, up] = [extent(x, found), extent(y, found)];
-    const surface = smooth(found, x, y, metric, across, up);
-    const range = valueRange(scene, surface);
+    const surface = interpolate(found, x, y, metric, across, up);
+    const known = surface.values.filter((value) => !Number.isNaN(value));
+    const range = valueRange(scene, known);
     const image = painted(surface, range, towards(colours.scale, direction));
     const dots = evenSample(found, compact ? DOTS_SMALL : DOTS);
     const best = bestOf(found, metric, direction);
@@ -54,7 +56,7 @@ export const contour = {
       scale,
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
       note: `${note}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
-      foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): far from any dot it is a guess.`,
+      foot: footOf(x, y, metric),
       items: () =>
         seriesItems(ranked, lists, (index) => ({
           trial: store.number[index],
@@ -111,6 +113,20 @@ export const contour = {
 };
 
 /**
+ * Return how the values between the trials were made.
+ * @param {Column} x
+ * @param {Column} y
+ * @param {Column} metric
+ */
+function footOf(x, y, metric) {
+  const between = `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): far from any dot it is a guess.`;
+  if (x.numeric && y.numeric) return between;
+  if (x.numeric || y.numeric)
+    return `${between} Each category is a panel of its own: nothing lies between two categories.`;
+  return "Each cell has the mean of its trials: nothing lies between two categories. Cells without trials are empty.";
+}
+
+/**
  * @param {Look} colours
  * @param {Extent} extent
  * @param {Column} column
@@ -153,12 +169,12 @@ function bestOf(found, column, direction) {
 }
 
 /**
- * Return the surface as one picture, in bands: the edges between colours are the contour lines.
- * @param {Float64Array} surface
+ * Return a surface as one picture, in bands: the edges between colours are the contour lines.
+ * @param {Surface} surface
  * @param {Range} range
  * @param {string[]} ramp
  */
-function painted(surface, [low, high], ramp) {
+export function painted(surface, [low, high], ramp) {
   const colours = Array.from({ length: BANDS }, (_, step) => mixed(ramp, step / (BANDS - 1)));
   const bands = new Uint32Array(Uint8Array.from(colours.flat()).buffer); // a pixel each
   const canvas = el("canvas", { width: SHARP, height: SHARP });
@@ -167,34 +183,15 @@ function painted(surface, [low, high], ramp) {
   const image = context.createImageData(SHARP, SHARP);
   const pixels = new Uint32Array(image.data.buffer);
   for (let line = 0; line < SHARP; line++) {
-    const v = within(((SHARP - line - 0.5) / SHARP) * FINE - 0.5); // pictures begin at the top
-    for (let place = 0; place < SHARP; place++) {
-      const u = within(((place + 0.5) / SHARP) * FINE - 0.5);
-      const share = (between(surface, u, v) - low) / (high - low);
-      pixels[line * SHARP + place] = bands[Math.min(BANDS - 1, Math.max(0, Math.floor(share * BANDS)))];
+    const v = (SHARP - line - 0.5) / SHARP; // pictures begin at the top
+    for (let across = 0; across < SHARP; across++) {
+      const share = (valueAt(surface, (across + 0.5) / SHARP, v) - low) / (high - low);
+      if (Number.isNaN(share)) continue; // transparent
+      pixels[line * SHARP + across] = bands[Math.min(BANDS - 1, Math.max(0, Math.floor(share * BANDS)))];
     }
   }
   context.putImageData(image, 0, 0);
   return canvas;
-}
-
-/** @param {number} at */
-const within = (at) => Math.min(Math.max(at, 0), FINE - 1);
-
-/**
- * Interpolate the surface between its points.
- * @param {Float64Array} surface
- * @param {number} u
- * @param {number} v
- */
-function between(surface, u, v) {
-  const [column, row] = [Math.min(Math.floor(u), FINE - 2), Math.min(Math.floor(v), FINE - 2)];
-  const [du, dv] = [u - column, v - row];
-  const at = row * FINE + column;
-  return (
-    (surface[at] * (1 - du) + surface[at + 1] * du) * (1 - dv) +
-    (surface[at + FINE] * (1 - du) + surface[at + FINE + 1] * du) * dv
-  );
 }
 
 /**
@@ -213,62 +210,4 @@ function mixed(ramp, share) {
     ),
     255,
   ];
-}
-
-/**
- * Interpolate by inverse squared distance from knots: the means of the cells of a grid that have trials.
- * @param {number[]} found
- * @param {Column} x
- * @param {Column} y
- * @param {Column} metric
- * @param {Extent} across
- * @param {Extent} up
- */
-function smooth(found, x, y, metric, across, up) {
-  const knots = knotsOf(found, x, y, metric, across, up);
-  const surface = new Float64Array(FINE * FINE);
-  for (let row = 0; row < FINE; row++) {
-    for (let column = 0; column < FINE; column++) {
-      let [total, weights] = [0, 0];
-      for (let at = 0; at < knots.length; at += 4) {
-        const du = (column + 0.5) / FINE - knots[at];
-        const dv = (row + 0.5) / FINE - knots[at + 1];
-        const weight = knots[at + 3] / (du * du + dv * dv + 4e-3);
-        total += weight * knots[at + 2];
-        weights += weight;
-      }
-      surface[row * FINE + column] = total / weights;
-    }
-  }
-  return surface;
-}
-
-/**
- * Return the means of cells of equal size, four numbers each: position, mean, and the root of the number of trials.
- * @param {number[]} found
- * @param {Column} x
- * @param {Column} y
- * @param {Column} metric
- * @param {Extent} across
- * @param {Extent} up
- */
-function knotsOf(found, x, y, metric, across, up) {
-  const side = Math.round(Math.sqrt(MOST_KNOTS));
-  const [xs, ys, values] = [x, y, metric].map(numbersOf);
-  /** @type {Map<number, number[]>} */
-  const sums = new Map();
-  for (const index of found) {
-    const u = (across.to(xs[index]) - across.low) / (across.high - across.low);
-    const v = (up.to(ys[index]) - up.low) / (up.high - up.low);
-    const key = Math.min(side - 1, Math.floor(u * side)) * side + Math.min(side - 1, Math.floor(v * side));
-    const sum = sums.get(key) ?? [0, 0, 0, 0];
-    sums.set(key, sum);
-    sum[0] += u;
-    sum[1] += v;
-    sum[2] += values[index];
-    sum[3] += 1;
-  }
-  return Float64Array.from(
-    [...sums.values()].flatMap(([u, v, total, count]) => [u / count, v / count, total / count, Math.sqrt(count)]),
-  );
 }

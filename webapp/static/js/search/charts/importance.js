@@ -37,7 +37,10 @@ export const importance = {
     if (failed) return { title: "No importance for these trials", hint: UNREACHABLE };
     if (!report) return { title: "Loading …", hint: "The importance of each hyperparameter is being loaded." };
     if (report.state === "too_few") return { title: `Needs ${report.needs} completed trials`, hint: tooFew(report) };
-    if (report.result) return null;
+    if (report.result)
+      return report.result.importances.every(({ chance }) => chance > RARE)
+        ? { title: "No hyperparameter stands out", hint: byChanceAlone(report) }
+        : null;
     if (report.error && report.state === "fresh")
       return { title: "No importance for these trials", hint: report.error };
     return {
@@ -127,6 +130,14 @@ export const importance = {
     };
   },
 };
+
+/**
+ * Return why there are no bars: their shares would add up to 100 % though nothing was found.
+ * @param {Report} report
+ */
+const byChanceAlone = ({ trials: count, objective }) =>
+  `The best of ${trials(count)} differ from all in no hyperparameter by more than as many trials drawn at random often do: ` +
+  `within the ranges of this search, none is known to change ${objective}.`;
 
 /**
  * Return words for a share that chance often gives; nothing for another.

@@ -7,6 +7,7 @@ import { clamp, colourScale, evenSample, logMarks, middle, wholeMarks } from "..
 /** @import { Chart, Column, Condition, Look, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { axisNames, LINE } from "./axis-names.js";
+import { byGaps, partsOf } from "./gaps.js";
 import {
   control,
   directionOf,
@@ -29,6 +30,8 @@ const MARKS = 50; // parts of an axis whose ends differ in their last digit
 const BETWEEN = 58; // pixels between two axes: less would print their marks over each other
 const ABOVE = 24; // pixels above and below the names of the axes
 const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
+const GAPS =
+  "A gap means that the hyperparameter was not active in the trial; a value between two gaps has no line, but is in the table. ";
 const PAUSE = 250; // ms after a drag until the fitting lines are drawn again
 
 /** @type {Chart} */
@@ -46,9 +49,9 @@ export const parallel = {
     const { store, view, axes, scales, colours } = scene;
     const metric = scaled(store.column(axes.metric), scales.y);
     const values = numbersOf(metric);
-    const columns = [...store.of("hyperparameter"), metric];
     const direction = directionOf(scene, metric.key);
     const { all: scored } = drawn(scene, [metric]);
+    const columns = [...byGaps(store.of("hyperparameter"), scored), metric];
     const { kept: all, left } = withinAxes(scene, scored, [{ column: metric, direction }]);
     const found = all.filter(view.fits);
     const lines = chosen(scene, found, all, metric, direction);
@@ -57,8 +60,13 @@ export const parallel = {
     const { fits } = view;
     const [others, fitting] = partition(lines, fits);
     const lists = [others, ...partition(fitting, (index) => view.selected.has(store.number[index]))];
-    const line = (/** @type {number} */ index) => [
-      ...columns.map((column) => column.values[index] ?? "-"),
+    // Of each line the parts between its gaps; a point alone is no line, but has the trial's place among the items.
+    const parts = lists.map((list) =>
+      list.flatMap((index) => partsOf(columns, index).map(([first, last]) => ({ index, first, last }))),
+    );
+    const hasGaps = parts.some((part, at) => part.length > lists[at].length);
+    const line = (/** @type {{ index: number, first: number, last: number }} */ { index, first, last }) => [
+      ...columns.map((column, at) => (at < first || at > last ? "-" : (column.values[index] ?? "-"))),
       clamp(values[index] ?? range[0], range),
     ];
     const opacity = lines.length > 300 ? 0.55 : 0.85;
@@ -72,7 +80,6 @@ export const parallel = {
       type: "parallel",
       smooth: false,
       progressive: 0,
-      inactiveOpacity: 0.04,
       activeOpacity: 0.6,
       emphasis: { lineStyle: { width: 3, opacity: 1 } },
     };
@@ -89,20 +96,27 @@ export const parallel = {
       scale,
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
       note: scoredCount(found, all) + drawnNote + left,
-      foot: "Drag along an axis to filter, here and in the table; click it to remove the filter. By keyboard, use the filter form below.",
+      foot: `${hasGaps ? GAPS : ""}Drag along an axis to filter, here and in the table; click it to remove the filter. By keyboard, use the filter form below.`,
       tips: false,
       items: () =>
-        seriesItems(fitting, lists, (index) => ({
-          trial: store.number[index],
-          text: store.describeTrial(index, columns),
-        })),
+        seriesItems(
+          fitting,
+          parts.map((part) => part.map(({ index }) => index)),
+          (index) => ({ trial: store.number[index], text: store.describeTrial(index, columns) }),
+        ),
       table: () => tableOf(scene, found, columns),
-      tip: ({ seriesIndex, dataIndex }) => store.tipOf(lists[seriesIndex][dataIndex], columns),
+      tip: ({ seriesIndex, dataIndex }) => store.tipOf(parts[seriesIndex][dataIndex].index, columns),
       option: {
         visualMap,
         parallel: { right, bottom: 28, axisExpandable: false },
         parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, ends[dim])),
-        series: styles.map((lineStyle, at) => ({ ...shared, lineStyle, data: lists[at].map(line) })),
+        series: styles.map((lineStyle, at) => ({
+          ...shared,
+          // ECharts counts a part that does not reach a filtered axis as outside of the filter, though its trial fits.
+          inactiveOpacity: hasGaps && at > 0 ? shared.activeOpacity : 0.04,
+          lineStyle,
+          data: parts[at].map(line),
+        })),
       },
       least: (columns.length - 1) * BETWEEN + right + 28,
       tipOfAxis: (axis) => ({ title: columns[axis].label, rows: [] }),

@@ -1,0 +1,1 @@
+"""Compares jobs, experiments and model versions: settings, metrics, learning curves."""
