@@ -27,6 +27,7 @@ parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
 parser.add_argument("--fast", action="store_true")
 parser.add_argument("folder", nargs="?")
 args = parser.parse_args()
+MODEL = "model.keras"
 """
 
 
@@ -133,6 +134,20 @@ def test_a_search_over_arguments_is_submitted_with_data(browser: Client, code: C
     assert searched.objective.model_dump() == {"metric": "accuracy", "direction": "max"}
     assert isinstance(searched.pruner, MedianPruner) and searched.max_trials == 5
     assert (present(spec.data).dataset, present(spec.after.register_).model) == ("digits", "net")
+
+
+def test_a_model_is_registered_only_if_something_names_its_file(browser: Client) -> None:
+    file = SimpleUploadedFile("quiet.py", b"import sys\nif __name__ == '__main__':\n    print(sys.argv)\n")
+    browser.post("/code/new", {"project": "yard", "file": file})
+    code = CodeVersion.objects.get(name="quiet")
+    page = f"/p/yard/code/{code.digest}/run?entry=quiet.py"
+    fields = entries(browser.get(page)) | {"register": "net", "do": "submit"}
+    refused = browser.post(page, fields)
+    assert refused.status_code == 422
+    assert "names a .keras file: let the script save its model as model.keras" in refused.content.decode()
+    assert 'href="#id_register"' in refused.content.decode()
+    named = browser.post(page, fields | {"variables": "MODEL=out/model.keras"})
+    assert named.status_code == 303, named.content.decode()[:5000]
 
 
 def test_what_is_missing_or_wrong_is_named_at_its_field(browser: Client, code: CodeVersion) -> None:

@@ -1,7 +1,7 @@
 """Checks that a project has the code that a spec names, with the script in it."""
 
 from jobs.models import CodeVersion, Project
-from jobs.queries.code import script_checks
+from jobs.queries.code import script_checks, script_outputs
 from jobs.spec.checks.near_names import near_names
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
@@ -23,6 +23,7 @@ def code_problems(project: Project, spec: ExperimentSpec) -> list[Problem]:
     return [
         *_script_problems(version, spec.model),
         *script_checks.argument_problems(version, spec, spec.model),
+        *script_outputs.output_problems(version, spec, spec.model),
     ]
 
 
