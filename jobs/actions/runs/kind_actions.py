@@ -62,7 +62,9 @@ class KindActions[P: Payload, R: Result]:
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue a copy of a root job."""
         del by
-        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be cloned")
+        raise Conflict(
+            f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be run again"
+        )
 
 
 _REGISTERED: dict[str, KindActions[Any, Any]] = {}

@@ -216,5 +216,7 @@ def resubmit(job: Job, *, by: User) -> Job:
         Conflict: the job has no experiment, or is a step of another job.
     """
     if job.revision is None or job.parent_id is not None:
-        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be cloned")
+        raise Conflict(
+            f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be run again"
+        )
     return submit(job.revision, by=by)
