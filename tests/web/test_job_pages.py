@@ -163,14 +163,59 @@ def test_the_steps_of_one_kind_are_one_entry_with_a_link_to_each(people: People)
     assert 'aria-label="Retrain trial 12"' in page.content.decode()
 
 
-def test_trials_that_wait_while_others_run_are_no_notice(browser: Client, search: Job) -> None:
-    notice = "ty-note ty-job-why"
-    search.trials.update(state="queued")
+def test_waiting_is_one_line_that_is_always_there_and_no_notice(browser: Client, search: Job) -> None:
     address = f"/jobs/{search.pk}"
-    assert notice in browser.get(address).content.decode()
-    search.trials.filter(number=1).update(state="running")
-    page = browser.get(address)
-    assert notice not in page.content.decode() and "Trial 2 waits." in text_of(page)
+    cases = {
+        ("queued", "queued"): "2 trials wait.",
+        ("queued", "running"): "Trial 1 waits.",
+        ("running", "running"): "Nothing waits.",
+    }
+    for states, words in cases.items():
+        for number, state in enumerate(states, 1):
+            search.trials.filter(number=number).update(state=state)
+        page = browser.get(address)
+        assert words in text_of(page)
+        assert page.content.decode().count('<details class="ty-job-waits"') == 1
+        assert "ty-note ty-job-why" not in page.content.decode()
+
+
+def test_a_job_leads_to_its_project_and_experiment_on_every_tab_and_to_the_form(
+    browser: Client, search: Job, people: People
+) -> None:
+    experiment = present(search.experiment)
+    step = make_job(experiment=experiment, by=people.owner, kind="train", state="completed", parent=search)
+    above = [people.project.name, experiment.name]
+    for tab in ("overview", "trials", "logs", "attempts", "spec"):
+        page = browser.get(f"/jobs/{search.pk}", {"tab": tab})
+        assert [label for label, _ in page.context["crumbs"]] == [*above, search.title]
+        assert f'href="/p/yard/experiments/{experiment.pk}/edit"' in page.content.decode()
+    crumbs = browser.get(f"/jobs/{step.pk}").context["crumbs"]
+    assert [label for label, _ in crumbs] == [*above, search.title, step.title]
+    assert crumbs[1][1] == f"/p/yard/experiments/{experiment.pk}" and crumbs[2][1] == f"/jobs/{search.pk}"
+    trial = browser.get(f"/jobs/{search.pk}/trials/1").context["crumbs"]
+    assert [label for label, _ in trial] == [*above, search.title, "Trial 1"]
+    assert "Edit and run" not in text_of(browser_of(people.viewer).get(f"/jobs/{search.pk}"))
+
+
+def test_the_spec_is_shown_in_words_before_its_json(browser: Client, search: Job) -> None:
+    page = text_of(browser.get(f"/jobs/{search.pk}", {"tab": "spec"}))
+    assert "Data dataset digits" in page and "Search space units" in page
+    assert page.index("Search space") < page.index("The same as JSON")
+
+
+def test_a_run_names_its_data_precision_and_mesh_on_the_pages_of_job_and_trial(people: People) -> None:
+    mesh = {"shape": [2, 4], "axis_names": ["data", "model"], "simulate": 8}
+    spec = {**SEARCH, "mesh": mesh, "precision": {"policy": "mixed_bfloat16"}}
+    experiment = make_experiment("Meshed", project=people.project, by=people.owner, spec=spec)
+    search = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(search, 1)
+    training = make_job(experiment=experiment, by=people.owner, kind="train", state="completed")
+    browser = browser_of(people.owner)
+    for path in (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/1", f"/jobs/{training.pk}"):
+        page = text_of(browser.get(path))
+        for words in ("Experiment Meshed, revision 1", "Data digits v1", "Precision mixed_bfloat16"):
+            assert words in page, (path, words)
+        assert "Mesh 2 × 4 (data × model), batches along data, 8 simulated devices" in page, path
 
 
 def test_a_job_without_curves_has_no_tab_for_them(people: People) -> None:

@@ -225,7 +225,7 @@ def retry(job: Job, *, by: User) -> Job:
             Job.objects.filter(pk=root.pk).update(started=None)
         count = _requeue_job(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), as_new=True)
         if not count:
-            raise StaleState(f"nothing in job {root.pk} failed; run the job again to repeat all of it")
+            raise StaleState(f"nothing in job {root.pk} failed; “Run again” repeats all of it")
         # A search is completed although some trials failed. It must run again for them.
         if root.state == JobState.COMPLETED:
             move(root, JobState.QUEUED)

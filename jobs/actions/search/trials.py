@@ -298,7 +298,8 @@ def locked_open_search(job_id: int) -> Job:
     """Lock and return a search that accepts trials; raise StaleState if it has ended or moved on."""
     root = Job.objects.locked().get(pk=job_id)
     if root.state in FINAL:
-        way = "run it again to try more" if root.state == JobState.COMPLETED else "retry it or run it again"
+        is_complete = root.state == JobState.COMPLETED
+        way = "run it again to try more" if is_complete else "retry it first, or run it again"
         raise StaleState(f"search {job_id} is {root.state} and accepts no more trials; {way}")
     if root.payload.finishing:
         raise StaleState(

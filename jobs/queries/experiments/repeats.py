@@ -31,7 +31,8 @@ def compare_rerun(earlier: Job, spec: ExperimentSpec, parallel_trials: int) -> S
         parallel_trials: how many trials may run at once.
     """
     if (newer := _newer_data(earlier, spec)) is not None:
-        before = DatasetVersion.objects.filter(pk=earlier.payload.dataset_version).first()
+        known = earlier.payload.dataset_version
+        before = DatasetVersion.objects.filter(pk=known).first() if known is not None else None
         had = f"; job {earlier.pk} had version {before.number}" if before is not None else ""
         return Sameness(f"Other data: it reads {newer}, the newest version{had}.", is_same=False)
     same = f"Same seeds and data as job {earlier.pk}"

@@ -264,7 +264,8 @@ def versions_by_job(user: User, jobs: Collection[int]) -> dict[int, list[ModelVe
     rows = access.visible_versions(user).filter(Q(source_job__in=jobs) | Q(artifact__in=makers))
     for version in rows.select_related("model").order_by("model__name", "number"):
         source = version.source_job_id
-        for job in sorted(makers[version.artifact_id] | ({source} if source in jobs else set())):
+        own = {source} if source is not None and source in jobs else set()
+        for job in sorted(makers[version.artifact_id] | own):
             versions[job].append(version)
     return versions
 

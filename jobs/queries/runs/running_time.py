@@ -23,7 +23,8 @@ def running_seconds(jobs: Sequence[Job], shown_in: Mapping[int, Iterable[int]]) 
     rows = Attempt.objects.filter(job__in=members, claimed__isnull=False, ended__isnull=False)
     for member, claimed, end in rows.order_by("claimed").values_list("job_id", "claimed", "ended"):
         for pk in shown_in[member]:
-            spans[pk].append((claimed, end))
+            if claimed is not None and end is not None:
+                spans[pk].append((claimed, end))
     return {pk: _covered(spans[pk]) or _between(job) for pk, job in ended.items()}
 
 

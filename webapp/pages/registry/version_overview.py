@@ -20,6 +20,7 @@ from jobs.queries.runs.model_reports import StoredReport
 from jobs.spec.exports import QUANTIZATIONS, ExportFormat
 from webapp.forms.registry.registry import PromotionForm
 from webapp.pages.registry import tryout
+from webapp.pages.runs.run_settings import settings_context
 from webapp.pages.shortcuts import (
     Request,
     url,
@@ -91,7 +92,8 @@ def overview_contexts(
         ),
         fine_tuned=base_versions.versions_trained_from(row, request.user)[:MAX_FINE_TUNED],
     )
-    return overview, _smaller_versions(request.user, row), tryout.positions_context(row)
+    settings = settings_context(row.source_job)
+    return overview, settings, _smaller_versions(request.user, row), tryout.positions_context(row)
 
 
 def _smaller_versions(user: User, row: ModelVersion) -> SmallerVersions:

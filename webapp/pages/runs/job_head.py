@@ -30,6 +30,7 @@ from webapp.pages.runs.job_commands import accepted_commands, may_revise
 from webapp.pages.runs.job_overview import RegistrationChoice, registration_context, runs_script
 from webapp.pages.runs.job_steps import StepGroup, group_steps
 from webapp.pages.runs.job_tabs import preloaded_modules, trial_looks
+from webapp.pages.runs.job_trail import trail_to_job
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -51,6 +52,7 @@ class JobHead(Context):
     tabs: Tabs
     here: str
     crumbs: Crumbs
+    edit_url: str
     may_write: bool
     may_run: bool
     may_register: bool
@@ -93,9 +95,6 @@ def head_contexts(
 def _job_head(
     request: Request, row: Job, tab: str, tabs: Sequence[str], *, may_run: bool, has_begun: bool
 ) -> JobHead:
-    trail: list[tuple[str, str] | str] = [("Jobs", reverse("jobs"))]
-    if row.parent is not None:
-        trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
     here = reverse("job", args=[row.pk])
     detail = job_queries.job_out(row, request.user)
     unregistered = _unregistered_digest(row, detail.results)
@@ -115,7 +114,8 @@ def _job_head(
             for name in tabs
         ],
         here=here,
-        crumbs=crumbs(*trail, row.title or f"Job {row.pk}"),
+        crumbs=crumbs(*trail_to_job(row), row.title or f"Job {row.pk}"),
+        edit_url=_edit_url(row) if may_write else "",
         may_write=may_write,
         may_run=may_run,
         may_register=may_register,
@@ -139,6 +139,13 @@ def _job_head(
         tab=tab,
         notes=len(restarts) + _count_notes(row, detail.results, waits=bool(detail.why_waiting)),
     )
+
+
+def _edit_url(row: Job) -> str:
+    """Return the address of the form with the settings of a root job's experiment; empty without one."""
+    if row.parent_id is not None or row.experiment is None or row.project is None:
+        return ""
+    return url("experiment_edit", row.project.slug, row.experiment.pk)
 
 
 def _root_of(row: Job) -> Job:

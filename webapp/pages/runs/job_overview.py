@@ -1,4 +1,4 @@
-"""Builds the overview tab on a job's page: candidates, the best trial, and a search's answer."""
+"""Builds the overview tab on a job's page: its results, the best trial, and a search's answer."""
 
 import shlex
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from jobs.models import Job, ModelVersion, Trial
 from jobs.queries.code import dry_builds, sandboxes
 from jobs.queries.data import datasets
 from jobs.queries.registry import registry, versions
-from jobs.queries.runs import evaluations, model_reports
+from jobs.queries.runs import model_reports
 from jobs.queries.runs.model_reports import StoredReport
 from jobs.queries.runs.shardings import shardings_of
 from jobs.queries.search import (
@@ -33,11 +33,11 @@ from jobs.queries.search import (
     retraining,
     templates_tried,
 )
-from jobs.queries.search.recommendation import Recommendation
-from jobs.queries.search.retrained_models import BestRetrained
 from jobs.queries.search.retraining import ChosenEpoch
 from jobs.spec.sections.script_model import MODEL_FILE
 from webapp import analysis
+from webapp.pages.runs.job_candidates import candidates_context
+from webapp.pages.runs.run_settings import settings_context
 from webapp.pages.search.importance import Tendency, describe_tendency
 from webapp.pages.search.verdict import Verdict, verdict_on_lead
 from webapp.pages.shortcuts import Request
@@ -95,14 +95,7 @@ class JobOverview(Context):
     """A job's results: metrics, models, packages and reports."""
 
     by_code: bool
-    candidates: list[dict[str, Any]]
-    sorted_by: str
-    has_versions: bool
-    to_request: list[ModelVersion]
     validated: ModelVersion | None
-    best_single: BestRetrained | None
-    is_best_doubted: bool
-    recommended: Recommendation | None
     details: object
     chosen: ChosenTrials | None
     hyperparameters: dict[str, bool | int | float | str]
@@ -117,32 +110,14 @@ class JobOverview(Context):
 
 def overview_contexts(request: Request, row: Job) -> tuple[Context, ...]:
     """Return the variables for the overview tab."""
-    overview = _job_overview(request, row)
-    return (overview, *_search_contexts(request, row)) if row.facts.has_trials else (overview,)
+    shared = (_job_overview(request, row), candidates_context(request, row), settings_context(row))
+    return (*shared, *_search_contexts(request, row)) if row.facts.has_trials else shared
 
 
 def _job_overview(request: Request, row: Job) -> JobOverview:
-    # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
-    evaluated_job = [row] if row.facts.evaluates else []
-    members = [*evaluated_job, *row.children.evaluating()]
-    summaries = [entry for member in members if (entry := evaluations.summarize_candidate(member))]
-    sorted_by = evaluations.deciding_metric(summaries, outcomes.objective_of(row).metric)
-    candidates = evaluations.best_first(summaries, sorted_by) if sorted_by else summaries
-    by_job = versions.versions_by_job(request.user, [member.pk for member in members])
-    registered = [version for job_versions in by_job.values() for version in job_versions]
-    recommended, best_single = recommendation.recommend_model(row), retrained_models.best_retrained(row)
-    advised = recommendation.advised_jobs(recommended, members)
-    proposed = [version for job in advised for version in by_job.get(job.pk, [])]
     return JobOverview(
         by_code=versions.measured_by_code(row),
-        sorted_by=sorted_by,
-        candidates=[entry | {"versions": by_job.get(entry["job"].pk, [])} for entry in candidates],
-        has_versions=bool(registered),
-        to_request=versions.unrequested_candidates(proposed),
         validated=versions.validated_version(request.user, row),
-        best_single=best_single,
-        is_best_doubted=best_single is not None and recommendation.is_doubted(best_single.job),
-        recommended=recommended,
         details=_details(row),
         chosen=row.payload.chosen_trials(),
         hyperparameters=row.payload.hyperparameters(),

@@ -19,7 +19,7 @@ from jobs.queries.search import outcomes, trials
 from jobs.spec.space.search_space import Parameter
 from jobs.states import TrialState
 from webapp.forms.search.trials import TrialForm
-from webapp.pages.runs import job_overview
+from webapp.pages.runs import job_overview, job_spec
 from webapp.pages.shortcuts import Request
 from webapp.report_figures.architecture import architecture_contexts
 from webapp.template_context import Context
@@ -234,17 +234,6 @@ def _attempts_tab(_request: Request, row: Job) -> tuple[Context, ...]:
     return (AttemptsTab(list(job_queries.attempts_with_trials(row).order_by("-number")[:100])),)
 
 
-@dataclass(frozen=True)
-class SpecTab(Context):
-    """The spec that a job runs."""
-
-    spec: Any
-
-
-def _spec_tab(_request: Request, row: Job) -> tuple[Context, ...]:
-    return (SpecTab(row.revision.spec_json if row.revision is not None else None),)
-
-
 _CONTEXTS: dict[str, Callable[[Request, Job], tuple[Context, ...]]] = {
     "overview": job_overview.overview_contexts,
     "charts": _charts_tab,
@@ -254,5 +243,5 @@ _CONTEXTS: dict[str, Callable[[Request, Job], tuple[Context, ...]]] = {
     "layers": _layers_tab,
     "artifacts": _artifacts_tab,
     "attempts": _attempts_tab,
-    "spec": _spec_tab,
+    "spec": job_spec.spec_contexts,
 }

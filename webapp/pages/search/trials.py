@@ -31,7 +31,9 @@ from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.search.trials import TrialForm
 from webapp.pages.runs.job_overview import Again, buttons_to_train, runs_script
 from webapp.pages.runs.job_tabs import pair_metrics, space_of
+from webapp.pages.runs.job_trail import trail_to_job
 from webapp.pages.runs.jobs import job_page
+from webapp.pages.runs.run_settings import settings_context
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -162,7 +164,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         crumbs=_crumbs(row),
     )
     part = valid_choice(request.GET.get("part"), ("head", "body"), "")
-    return render_page(request, "search/trial.html", context, partial=part)
+    return render_page(request, "search/trial.html", context, settings_context(row.job), partial=part)
 
 
 def _values_beside_best(row: Trial, best: Trial | None) -> list[tuple[str, Any, Any]]:
@@ -177,7 +179,7 @@ def _ensemble_candidates(row: Trial) -> list[Candidate]:
 
 def _crumbs(row: Trial) -> Crumbs:
     job = (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id]))
-    return crumbs(("Jobs", reverse("jobs")), job, f"Trial {row.number}")
+    return crumbs(*trail_to_job(row.job), job, f"Trial {row.number}")
 
 
 def _not_started(row: Trial) -> list[int]:
