@@ -273,6 +273,7 @@ GET /api/v1/projects/<slug>/deletion
 GET /api/v1/models/<name>/versions/<number>/deletion
 DELETE /api/v1/models/<name>/versions/<number>
 DELETE /api/v1/tokens/<token_id>
+GET POST /p/<slug:project>/invite
 GET POST /p/<slug:project>/members
 GET POST /p/<slug:project>/members/<str:username>/remove
 POST /tokens/<int:token_id>/revoke
