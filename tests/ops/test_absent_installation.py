@@ -1,4 +1,4 @@
-"""A command on a home that does not exist names the place where it looked, creates nothing and ends with 1."""
+"""A command on a home that does not exist names that home, creates nothing and ends with 1."""
 
 import json
 import os

@@ -71,6 +71,8 @@ GET /storage
 GET /workers
 GET /workers/<int:worker_id>
 GET POST /tokens
+POST /needs/dismiss
+POST /needs/restore
 GET /audit
 GET /audit/export.csv
 """
@@ -307,6 +309,7 @@ GET POST /workers/reservations
 POST /workers/reservations/<int:reservation_id>/delete
 GET POST /people
 POST /people/<str:username>/link
+GET POST /p/<slug:project>/members/<str:username>/link
 POST /people/<str:username>/active
 POST /people/<str:username>/slots
 GET POST /people/<str:username>/departure
