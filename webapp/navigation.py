@@ -17,7 +17,7 @@ class Entry:
         label: its text.
         icon: its icon in the sprite.
         name: its page's URL name.
-        needs_project: whether its page belongs to the current project; without a project it is not shown.
+        needs_project: whether its page belongs to the current project; without one it leads to making one.
         admin_only: whether it is shown to administrators alone.
         counts: the key for the number beside it; empty for none.
         under: URL names, or their prefixes before `_`, for the pages below it.
@@ -76,9 +76,12 @@ def visible_links(
     """Return the entries that `user` sees on the page with the URL name `here`."""
     visible = []
     for entry in entries:
-        if (entry.needs_project and project is None) or (entry.admin_only and not user.is_superuser):
+        if entry.admin_only and not user.is_superuser:
             continue
-        url = _address(entry.name, project.slug if project and entry.needs_project else "")
+        if entry.needs_project and project is None:
+            url = _address("project_new", "")
+        else:
+            url = _address(entry.name, project.slug if project and entry.needs_project else "")
         pages = (entry.name, *entry.under)
         current = any(here == name or here.startswith(f"{name}_") for name in pages)
         visible.append(Link(entry.label, entry.icon, url, current, (counts or {}).get(entry.counts, 0)))

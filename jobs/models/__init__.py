@@ -7,6 +7,7 @@ from jobs.models.audit import AuditEvent, AuditHead, WaitingAuditEvent
 from jobs.models.code import CodeFile, CodeVersion
 from jobs.models.dataset import Dataset, DatasetVersion, FurtherFile
 from jobs.models.deletion import Deletion
+from jobs.models.dismissal import Dismissal
 from jobs.models.endpoint import Endpoint, ReleaseRecord, Replica
 from jobs.models.environment import PackageEnvironment, PackageResolution, PackageSet, RecordedPackages
 from jobs.models.event import EventChunk
@@ -45,6 +46,7 @@ __all__ = [
     "DatasetVersion",
     "Decision",
     "Deletion",
+    "Dismissal",
     "Endpoint",
     "EventChunk",
     "Execution",

@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from jobs import access, clock
 from jobs.models import ApiToken, Job, PromotionRequest, Trial, User
+from jobs.queries.dismissals import Need, Thing, dismissed_needs, need_of, without_dismissed
 from jobs.queries.registry.authors import files_of
 from jobs.queries.runs import progress
 from jobs.queries.runs.open_failures import open_failures
@@ -77,12 +78,34 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Needs:
+    """What needs a person: requests to decide, failed jobs, tokens that end.
+
+    Attributes:
+        approvals, failures, expiring: those that the person has not dismissed.
+        dismissed: how many others the person has dismissed.
+    """
+
+    approvals: list[PromotionRequest]
+    failures: list[Job]
+    expiring: list[ApiToken]
+    dismissed: int
+
+    @property
+    def needs(self) -> list[Need]:
+        """Return them all, as they are dismissed."""
+        things: list[Thing] = [*self.approvals, *self.failures, *self.expiring]
+        return [need_of(thing) for thing in things]
+
+
+@dataclass(frozen=True)
 class Home:
     """The home page's contents except the workers."""
 
     approvals: list[PromotionRequest]
     failures: list[Job]
     expiring: list[ApiToken]
+    dismissed: int
     running: list[Running]
     finished: list[Job]
     is_new: bool
@@ -95,21 +118,37 @@ class Home:
 
 def home_page(user: User) -> Home:
     """Return the home page's contents for `user`."""
-    now = clock.estimate()
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
     active = roots.filter(state__in=ACTIVE).order_by("-started")
     final = roots.filter(state__in=FINAL).exclude(finished=None)
-    approvals = approvals_to_decide(user).select_related("model", "version", "requested_by")
-    expiring = _expiring_tokens(user, now)
+    needs = needs_of(user)
     return Home(
-        approvals=list(approvals.order_by("expires")[:MAX_ITEMS]),
-        failures=open_failures(user, since=now - FAILED_WITHIN, limit=MAX_ITEMS),
-        expiring=list(expiring.order_by("expires")[:MAX_ITEMS]),
+        approvals=needs.approvals,
+        failures=needs.failures,
+        expiring=needs.expiring,
+        dismissed=needs.dismissed,
         running=[_running_job(job) for job in active[:MAX_ITEMS]],
         finished=list(final.order_by("-finished")[:MAX_ITEMS]),
         is_new=not roots.exists(),
     )
+
+
+def needs_of(user: User) -> Needs:
+    """Return what needs `user`, without what they have dismissed."""
+    now = clock.estimate()
+    dismissed = dismissed_needs(user)
+    # So many that enough remain.
+    limit = MAX_ITEMS + len(dismissed)
+    to_decide = approvals_to_decide(user).select_related("model", "version", "requested_by")
+    requests = list(to_decide.prefetch_related("decisions").order_by("expires")[:limit])
+    failed = open_failures(user, since=now - FAILED_WITHIN, limit=limit)
+    tokens = list(_expiring_tokens(user, now).order_by("expires")[:limit])
+    approvals = without_dismissed(requests, dismissed)
+    failures = without_dismissed(failed, dismissed)
+    expiring = without_dismissed(tokens, dismissed)
+    hidden = len(requests) + len(failed) + len(tokens) - len(approvals) - len(failures) - len(expiring)
+    return Needs(approvals[:MAX_ITEMS], failures[:MAX_ITEMS], expiring[:MAX_ITEMS], hidden)
 
 
 def _expiring_tokens(user: User, now: datetime) -> QuerySet[ApiToken]:

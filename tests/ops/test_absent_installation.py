@@ -1,4 +1,4 @@
-"""A command on a home that does not exist says where it looked, creates nothing and ends with 1."""
+"""A command on a home that does not exist names that home, creates nothing and ends with 1."""
 
 import json
 import os

@@ -76,6 +76,8 @@ GET /storage
 GET /workers
 GET /workers/<int:worker_id>
 GET POST /tokens
+POST /needs/dismiss
+POST /needs/restore
 GET /audit
 GET /audit/export.csv
 """
@@ -279,6 +281,7 @@ GET /api/v1/projects/<slug>/deletion
 GET /api/v1/models/<name>/versions/<number>/deletion
 DELETE /api/v1/models/<name>/versions/<number>
 DELETE /api/v1/tokens/<token_id>
+GET POST /p/<slug:project>/invite
 GET POST /p/<slug:project>/members
 GET POST /p/<slug:project>/members/<str:username>/remove
 POST /tokens/<int:token_id>/revoke
@@ -312,6 +315,7 @@ GET POST /workers/reservations
 POST /workers/reservations/<int:reservation_id>/delete
 GET POST /people
 POST /people/<str:username>/link
+GET POST /p/<slug:project>/members/<str:username>/link
 POST /people/<str:username>/active
 POST /people/<str:username>/slots
 GET POST /people/<str:username>/departure

@@ -12,6 +12,7 @@ _ACCEPTED = f"{DEPARTURE}::test_shows_a_difference_of_rights_and_changes_nothing
 _RESERVED = f"{SHARING}::test_a_reservation_is_made_listed_ended_and_deleted"
 _ESTIMATED = f"{ESTIMATES}::test_what_does_not_change_the_step_is_not_estimated_again"
 _KINDS = f"{DESIGNER}::test_the_kind_and_the_simulation_of_devices_are_read"
+_DISMISSED = "web/test_needs_you.py::test_a_dismissed_failure_comes_back_with_a_new_end"
 _SMALLER = "registry/test_smaller_versions.py::test_the_job_makes_a_new_version_of_the_same_model"
 _SPEEDS = f"{DESIGNER}::test_the_assumed_hardware_changes_the_expectation"
 
@@ -105,6 +106,7 @@ SHOWN_BY: dict[str, dict[str, str]] = {
         "pool": f"{SHARING}::test_reservations_are_listed_by_pool",
         "ended": _RESERVED,
     },
+    "DismissForm": {"kind": _DISMISSED, "row": _DISMISSED, "state": _DISMISSED},
     "UserChange": {
         "hand_tokens_to": f"{DEPARTURE}::test_hands_tokens_over_while_it_deactivates",
         "revoke_tokens": f"{DEPARTURE}::test_names_no_tokens_that_a_change_does_not_concern",

@@ -177,9 +177,17 @@ PAGES: dict[str, Page] = {
     ),
     "PersonForm": Page(
         "/people",
-        {"username": "grace"},
-        {"username": {"username": "linus"}, "admin": {"admin": "on"}},
-        rows_of(models.User, "username", "is_superuser"),
+        {"username": "grace", "project": "", "role": "member"},
+        {
+            "username": {"username": "linus"},
+            "admin": {"admin": "on"},
+            "project": {"project": "yard"},
+            "role": {"project": "yard", "role": "viewer"},
+        },
+        lambda: [
+            rows_of(models.User, "username", "is_superuser")(),
+            rows_of(models.Membership, "user", "role")(),
+        ],
     ),
     "TokenForm": Page(
         "/tokens",

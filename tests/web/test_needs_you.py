@@ -5,8 +5,19 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from jobs.models import ApiToken, DatasetVersion, Experiment, Job, ModelVersion, PromotionRequest
-from jobs.queries.home import approvals_to_decide, home_page
+from jobs.models import (
+    ApiToken,
+    DatasetVersion,
+    Decision,
+    Dismissal,
+    Experiment,
+    Job,
+    ModelVersion,
+    PromotionRequest,
+    User,
+)
+from jobs.queries.dismissals import Thing, need_of
+from jobs.queries.home import approvals_to_decide, home_page, needs_of
 from tests.factories import make_code, make_dataset, make_experiment, make_job, make_model, make_promotion
 from tests.people import People, browser_of
 
@@ -154,3 +165,72 @@ def test_the_message_of_a_failure_is_shown_without_names_of_rest(
     page = browser_of(people.owner).get("/").content.decode()
     assert "Use another seed" in page
     assert "fit.seed" not in page
+
+
+def dismiss(thing: Thing, user: User, **changed: str) -> int:
+    """Dismiss a thing as the button on Home does; return the status."""
+    need = need_of(thing)
+    fields = {"kind": need.kind.value, "row": str(need.row), "state": need.state, **changed}
+    return browser_of(user).post("/needs/dismiss", fields, HTTP_REFERER="http://testserver/").status_code
+
+
+def test_a_dismissed_failure_comes_back_with_a_new_end(people: People) -> None:
+    job = failed(people)
+    job.finished = timezone.now()
+    job.save(update_fields=["finished"])
+    # Neither another person's list, nor another kind, row or state.
+    dismiss(job, people.member)
+    dismiss(job, people.owner, kind="token")
+    dismiss(job, people.owner, row=str(job.pk + 1))
+    dismiss(job, people.owner, state="another")
+    assert (needed(people), Dismissal.objects.count()) == ([job], 0)
+    assert dismiss(job, people.owner) == 303
+    assert (needed(people), needs_of(people.owner).dismissed) == ([], 1)
+    Job.objects.filter(pk=job.pk).update(finished=timezone.now() + timedelta(seconds=1))
+    assert needed(people) == [job], "it was tried again and failed again"
+    again = failed(people)
+    dismiss(Job.objects.get(pk=job.pk), people.owner)
+    assert needed(people) == [again]
+
+
+def test_a_dismissed_request_comes_back_with_a_comment_and_before_its_end(people: People) -> None:
+    version = make_model(project=people.project, by=people.owner).versions.get()
+    request = make_promotion(version, by=people.owner)
+    PromotionRequest.objects.update(expires=timezone.now() + timedelta(days=5))
+    request.refresh_from_db()
+    dismiss(request, people.approver)
+    assert needs_of(people.approver).approvals == []
+    assert approvals_to_decide(people.approver).count() == 1, "the inbox has it still"
+    Decision.objects.create(promotion=request, user=people.owner, verdict="comment", digest="")
+    assert needs_of(people.approver).approvals == [request]
+    dismiss(PromotionRequest.objects.get(), people.approver)
+    assert needs_of(people.approver).approvals == []
+    PromotionRequest.objects.update(expires=timezone.now() + timedelta(hours=5))
+    assert needs_of(people.approver).approvals == [request]
+
+
+def test_dismissed_things_are_counted_and_shown_again_by_a_button(people: People) -> None:
+    soon = timezone.now() + timedelta(days=2)
+    token = ApiToken.objects.create(user=people.owner, name="ci", prefix="a", digest="a", expires=soon)
+    browser = browser_of(people.owner)
+    assert 'action="/needs/dismiss"' in browser.get("/").content.decode()
+    dismiss(token, people.owner)
+    page = browser.get("/").content.decode()
+    assert "1 dismissed" in page and 'action="/needs/restore"' in page
+    assert 'action="/needs/dismiss"' not in page
+    browser.post("/needs/restore")
+    assert needs_of(people.owner).expiring == [token]
+
+
+def test_what_was_dismissed_long_ago_is_forgotten(people: People) -> None:
+    Dismissal.objects.create(user=people.owner, kind="job", row=1, state="x")
+    Dismissal.objects.update(created=timezone.now() - timedelta(days=100))
+    dismiss(failed(people), people.owner)
+    assert [row.row for row in Dismissal.objects.all()] == [Job.objects.get().pk]
+
+
+def test_more_things_take_the_places_of_dismissed_ones(people: People) -> None:
+    for _ in range(7):
+        dismiss(failed(people), people.owner)
+    last = failed(people)
+    assert needed(people) == [last]

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from django.http import HttpResponse
 from django.urls import path
 
+from jobs.actions.people import dismissals
 from jobs.queries import home as query
+from jobs.queries.dismissals import Need
 from jobs.queries.home import Home
 from jobs.queries.runs import workers
 from jobs.queries.runs.workers import Pool
-from webapp.pages.shortcuts import Request, page, render_page
+from webapp.forms.people.dismissals import DismissForm
+from webapp.pages.shortcuts import Request, action, page, redirect, render_page
 from webapp.template_context import Context
 
 
@@ -28,4 +31,23 @@ def home(request: Request) -> HttpResponse:
     return render_page(request, "home.html", context, partial="live")
 
 
-urls = [path("", home, name="home")]
+@action
+def dismiss_need(request: Request) -> HttpResponse:
+    """Hide a thing from the user's list, until something new happens to it."""
+    values = DismissForm.read(request.POST)
+    dismissals.dismiss(Need(values.kind, values.row, values.state), by=request.user)
+    return redirect("home")
+
+
+@action
+def restore_needs(request: Request) -> HttpResponse:
+    """Show everything again that the user has dismissed."""
+    dismissals.restore_dismissed(by=request.user)
+    return redirect("home")
+
+
+urls = [
+    path("", home, name="home"),
+    path("needs/dismiss", dismiss_need, name="need_dismiss"),
+    path("needs/restore", restore_needs, name="needs_restore"),
+]

@@ -22,7 +22,7 @@ from webapp.pages.experiments import (
     scripts,
 )
 from webapp.pages.experiments.mesh_design import designer
-from webapp.pages.people import account, departures, people, projects, tokens
+from webapp.pages.people import account, departures, invitations, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
 from webapp.pages.runs import comparison as job_comparison
 from webapp.pages.runs import job_orders, jobs, kind_submission, queue, reservations, run_again, workers
@@ -81,6 +81,7 @@ urlpatterns = [
     *workers.urls,
     *reservations.urls,
     *people.urls,
+    *invitations.urls,
     *departures.urls,
     *tokens.urls,
     *audit.urls,

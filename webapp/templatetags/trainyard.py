@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from jobs import clock, program
 from jobs.public_path import beside_public_path
+from jobs.queries.dismissals import Thing, need_of
 from jobs.queries.storage import deletions
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable
 from jobs.spec.exports import STORED
@@ -242,6 +243,22 @@ def start_button(
     query = f"?{urlencode(fields)}" if fields else ""
     css = f"{css} btn-sm" if small else css
     return {"address": url + query, "label": label, "icon": icon, "css": css, "tip": tip}
+
+
+@register.inclusion_tag("components/post.html", takes_context=True)
+def dismiss_button(context: template.Context, thing: Thing) -> dict[str, Any]:
+    """Show the button that hides a thing under "Needs you", until something new happens to it."""
+    need = need_of(thing)
+    return post_button(
+        context,
+        reverse("need_dismiss"),
+        f"Dismiss {getattr(thing, 'label', thing)}",
+        icon="x",
+        bare=True,
+        kind=need.kind,
+        row=need.row,
+        state=need.state,
+    )
 
 
 @register.inclusion_tag("components/table_head.html")

@@ -34,7 +34,7 @@ def administer(user: Visitor) -> None:
     page = user.page
     user.go("People")
     page.get_by_label("User name").fill("newcomer")
-    user.send("Create a login link")
+    user.send("Invite")
     user.check_page("person-link")
     user.follow(page.get_by_role("link", name="Done"))
     expect(page.get_by_role("row", name=re.compile("newcomer"))).to_be_visible()

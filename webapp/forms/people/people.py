@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -74,8 +75,21 @@ class MemberForm(ReadForm):
 
 
 class PersonForm(ReadForm):
+    """Invites a person, into a project if one is chosen."""
+
     username = forms.CharField(max_length=150, label="User name", help_text="Letters, digits and .@+-_")
+    project = forms.ChoiceField(required=False, label="Project", help_text="More can follow later")
+    role = forms.ChoiceField(
+        choices=[(role, role.label) for role in Role],
+        initial=Role.MEMBER,
+        required=False,
+        label="Role in it",
+    )
     admin = forms.BooleanField(required=False, label="Administrator of the installation")
+
+    def __init__(self, *args: object, projects: Sequence[tuple[str, str]], **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.fields["project"].choices = [("", "none yet"), *projects]  # type: ignore[attr-defined]
 
 
 class SlotsForm(ReadForm):

@@ -31,6 +31,11 @@ class QuotaRow:
     quota: QuotaOut
     unit: str
 
+    @property
+    def is_nearly_full(self) -> bool:
+        """Return whether nine tenths of the quota are used."""
+        return self.quota.limit is not None and self.quota.used >= 0.9 * self.quota.limit
+
 
 def _whole(name: str) -> forms.IntegerField:
     return forms.IntegerField(min_value=1, max_value=HIGHEST[name], required=False, label=LABELS[name])

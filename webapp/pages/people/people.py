@@ -1,32 +1,41 @@
 """Lists the installation's users, invites new ones, and deactivates them. For administrators."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from typing import NamedTuple
 
 from allauth.mfa.models import Authenticator
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from jobs import access
 from jobs.actions.people import people as actions
 from jobs.actions.people import person_limits
+from jobs.actions.people.invitations import invite
 from jobs.errors import BadInput, Conflict
-from jobs.models import User
+from jobs.models import Role, User
 from jobs.placement.sentences import format_slots
-from jobs.public_path import beside_public_path
 from jobs.queries.people import people as query
 from jobs.queries.people.departures import kept_tokens_note, unexpired_tokens
+from jobs.queries.people.login_states import LoginState, login_states
 from webapp.forms.people.people import PersonForm, SlotsForm
+from webapp.pages.people.login_links import LoginLinkMade, keep_secret, link_of, new_link
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
 from webapp.template_context import Context
+
+
+class Account(NamedTuple):
+    """A row of the table of people."""
+
+    user: User
+    login: LoginState
 
 
 @dataclass(frozen=True)
 class PeoplePage(Context):
     """The installation's users, and the form for a new one."""
 
-    rows: QuerySet[User]
+    rows: list[Account]
     form: PersonForm
 
 
@@ -34,40 +43,40 @@ class PeoplePage(Context):
 def people(request: Request) -> HttpResponse:
     """List users and create new ones."""
     access.require_admin(request.user)
-    form = PersonForm(request.POST or None)
+    projects = {row.slug: row for row in access.projects_of(request.user).order_by("name")}
+    form = PersonForm(request.POST or None, projects=[(row.slug, row.name) for row in projects.values()])
     if request.method == "POST" and form.is_valid():
         entries = form.cleaned_data
         try:
-            person = actions.add_person(entries["username"], by=request.user, admin=entries["admin"])
+            invitation = invite(
+                entries["username"],
+                by=request.user,
+                project=projects.get(entries["project"]),
+                role=Role(entries["role"] or Role.MEMBER),
+                admin=entries["admin"],
+            )
         except (BadInput, Conflict) as error:
             form.add_problems(error)
         else:
-            return _show_link(request, person)
+            return _show_link(request, link_of(request, invitation))
     is_totp = Q(authenticator__type=Authenticator.Type.TOTP)
-    rows = query.people_with_projects().annotate(has_second_factor=Count("authenticator", filter=is_totp))
-    context = PeoplePage(rows=rows, form=form)
+    people = query.people_with_projects().annotate(has_second_factor=Count("authenticator", filter=is_totp))
+    rows = list(people)
+    logins = login_states(rows)
+    context = PeoplePage(rows=[Account(user, logins[user.pk]) for user in rows], form=form)
     status = 422 if request.method == "POST" else 200
     return render_page(request, "people/list.html", context, status=status)
 
 
 @dataclass(frozen=True)
-class LoginLinkMade(Context):
-    """A new login link, which is shown once, and its life in hours."""
+class LoginLinkPage(Context):
+    """A new login link, which is shown once."""
 
-    invited: User
-    link: str
-    hours: int
+    made: LoginLinkMade | None
 
 
-def _show_link(request: Request, user: User) -> HttpResponse:
-    """Create a login link and show it once."""
-    link = beside_public_path(actions.create_login_link(user, by=request.user))
-    hours = actions.LINK_LIFE // timedelta(hours=1)
-    context = LoginLinkMade(invited=user, link=request.build_absolute_uri(link), hours=hours)
-    response = render_page(request, "people/link.html", context)
-    # The link logs its holder in: it must not stay in a cache.
-    response["Cache-Control"] = "no-store"
-    return response
+def _show_link(request: Request, made: LoginLinkMade | None) -> HttpResponse:
+    return keep_secret(render_page(request, "people/link.html", LoginLinkPage(made=made)))
 
 
 def _find_person(request: HttpRequest, username: str) -> User:
@@ -78,7 +87,7 @@ def _find_person(request: HttpRequest, username: str) -> User:
 @action
 def person_link(request: Request, username: str) -> HttpResponse:
     """Create a new login link for a user."""
-    return _show_link(request, _find_person(request, username))
+    return _show_link(request, new_link(request, _find_person(request, username)))
 
 
 @action

@@ -12,11 +12,12 @@ from jobs.access import Action
 from jobs.actions.people import people as actions
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.messages.sandbox import Level
-from jobs.models import Credential, Membership, Project, Role
+from jobs.models import Credential, Project, Role, User
 from jobs.queries.code import installation
 from jobs.queries.data import credentials
 from jobs.queries.people import projects as queries
 from jobs.queries.people import quotas
+from jobs.queries.people.login_states import LoginState, login_states
 from jobs.queries.people.people import get_account
 from jobs.queries.people.projects import ProjectView
 from jobs.spec.data.credentials import LABELS
@@ -24,6 +25,7 @@ from webapp.context import SESSION_KEY
 from webapp.forms.code.settings import NetworkForm
 from webapp.forms.people.people import MemberForm, ProjectForm, ProjectSettingsForm
 from webapp.forms.people.quotas import QuotaRow, QuotasForm
+from webapp.pages.people.login_links import LoginLinkMade
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -80,7 +82,7 @@ def project_new(request: Request) -> HttpResponse:
             form.add_problems(error)
         else:
             request.session[SESSION_KEY] = project.slug
-            notify(request, f"Project {project.name} is created. Add its members here.")
+            notify(request, f"Project {project.name} is created. Invite its people here.")
             return redirect("project_settings", project.slug)
     context = NewProjectPage(form=form, crumbs=crumbs(("Projects", reverse("projects")), "New"))
     status = 422 if request.method == "POST" else 200
@@ -116,6 +118,14 @@ def project_settings(request: Request, project: str) -> HttpResponse:
     return redirect("project_settings", row.slug)
 
 
+class Member(NamedTuple):
+    """A row of the table of people."""
+
+    user: User
+    role: Role
+    login: LoginState
+
+
 class RefusedMember(NamedTuple):
     """A member whose role could not be changed, and the reason."""
 
@@ -125,7 +135,7 @@ class RefusedMember(NamedTuple):
 
 @dataclass(frozen=True)
 class ProjectSettingsPage(Context):
-    """A project's members, quotas, credentials and settings."""
+    """A project's people, rule of approval, quotas, credentials and settings."""
 
     project: Project
     form: ProjectSettingsForm
@@ -134,7 +144,7 @@ class ProjectSettingsPage(Context):
     quota_form: QuotasForm | None
     network_form: NetworkForm | None
     sandbox_minimum: Level
-    members: QuerySet[Membership]
+    members: list[Member]
     may_manage: bool
     may_write: bool
     credentials: QuerySet[Credential]
@@ -142,6 +152,8 @@ class ProjectSettingsPage(Context):
     roles: list[tuple[Role, str]]
     crumbs: Crumbs
     refused: RefusedMember | None
+    made: LoginLinkMade | None
+    shows_quotas: bool
 
 
 def settings_page(
@@ -154,9 +166,20 @@ def settings_page(
     quota_form: QuotasForm | None = None,
     network_form: NetworkForm | None = None,
     refused: RefusedMember | None = None,
+    made: LoginLinkMade | None = None,
 ) -> HttpResponse:
-    """Show a project's settings. A refused form is shown again with its entries and errors."""
+    """Show a project's settings. A refused form is shown again with its entries and errors.
+
+    Args:
+        request: the user's.
+        row: the project.
+        status: of the response.
+        form, member_form, quota_form, network_form: a refused form.
+        refused: a member who could not be changed.
+        made: a login link, which is shown this once.
+    """
     is_admin = request.user.is_superuser
+    quota_rows = QuotasForm.rows(quotas.quotas_out(row))
     context = ProjectSettingsPage(
         project=row,
         form=form
@@ -164,11 +187,11 @@ def settings_page(
             initial={"name": row.name, "single_person": row.single_person}, is_admin=is_admin
         ),
         member_form=member_form or MemberForm(),
-        quotas=QuotasForm.rows(quotas.quotas_out(row)),
+        quotas=quota_rows,
         quota_form=quota_form or (QuotasForm.of(row) if is_admin else None),
         network_form=network_form or (NetworkForm.of(row) if is_admin else None),
         sandbox_minimum=installation.sandbox_minimum(),
-        members=queries.members_of(row),
+        members=_members_of(row),
         may_manage=access.can(request.user, row, Action.MANAGE),
         may_write=access.can(request.user, row, Action.WRITE),
         credentials=credentials.credentials_of_project(row),
@@ -176,8 +199,17 @@ def settings_page(
         roles=list(ROLE_HELP.items()),
         crumbs=crumbs(("Projects", reverse("projects")), row.name),
         refused=refused,
+        made=made,
+        # Out of the way, unless one has an error or is nearly used up.
+        shows_quotas=quota_form is not None or any(row.is_nearly_full for row in quota_rows),
     )
     return render_page(request, "people/projects/settings.html", context, status=status)
+
+
+def _members_of(project: Project) -> list[Member]:
+    members = list(queries.members_of(project))
+    logins = login_states([member.user for member in members])
+    return [Member(member.user, Role(member.role), logins[member.user_id]) for member in members]
 
 
 @form_page
