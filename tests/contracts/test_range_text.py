@@ -33,7 +33,14 @@ def test_the_text_that_the_form_writes_is_read_as_the_same_range(example: dict[s
 
 
 @pytest.mark.parametrize(
-    "text", ["16…128 step 16", " 16 .. 128  STEP 16 ", "16 ... 128 step 16", "16 to 1.28e2 step 16.0", "linear 16 … 128 step 16"]
+    "text",
+    [
+        "16…128 step 16",
+        " 16 .. 128  STEP 16 ",
+        "16 ... 128 step 16",
+        "16 to 1.28e2 step 16.0",
+        "linear 16 … 128 step 16",
+    ],
 )
 def test_a_range_may_be_typed_in_several_ways(text: str) -> None:
     assert read_range(text, "int") == {"min": 16, "max": 128, "step": 16}
@@ -77,7 +84,9 @@ def test_a_spec_keeps_the_fields_and_not_the_text() -> None:
     assert kept == {"name": "x", "kind": "int", "min": 16, "max": 128, "sampling": "linear"}
 
 
-@pytest.mark.parametrize("spec", [None, [], {}, {"search": 1}, {"search": {"space": {}}}, {"search": {"space": [1, {}]}}])
+@pytest.mark.parametrize(
+    "spec", [None, [], {}, {"search": 1}, {"search": {"space": {}}}, {"search": {"space": [1, {}]}}]
+)
 def test_a_spec_of_any_shape_may_have_no_ranges(spec: object) -> None:
     assert not list(ranges_of(spec))
 

@@ -16,7 +16,7 @@ PARTS = ("min", "max", "step", "sampling")
 
 
 class ReadRange(NamedTuple):
-    """A text in a search space that can be read: the pointer of its row in the spec, and what it means."""
+    """A text in a search space that can be read: the pointer of its row in the spec, and its fields."""
 
     pointer: str
     text: str
@@ -32,7 +32,7 @@ def read_range(text: str, kind: str) -> dict[str, Any]:
         kind: `int` for whole numbers, or `float`.
 
     Raises:
-        ValueError: the text is no range; the message says which part is wrong.
+        ValueError: the text is no range; the message names the part that is wrong.
     """
     shown = f"range {text[:MAX_LENGTH].strip()!r}"
     if not text.strip() or len(text) > MAX_LENGTH:
@@ -81,7 +81,7 @@ def with_range(body: object) -> object:
     if beside:
         raise ValueError(f"range and {beside[0]} are both given; leave out one of them")
     if not isinstance(text, str):
-        raise ValueError(f"range is not a text: {EXAMPLES}")  # noqa: TRY004  # pydantic reports ValueError
+        raise ValueError(f"range is not a text: {EXAMPLES}")  # pydantic reports ValueError
     others = {name: value for name, value in body.items() if name not in (*PARTS, "range")}
     return {**others, **read_range(text, str(body.get("kind")))}
 

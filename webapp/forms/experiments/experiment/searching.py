@@ -70,7 +70,9 @@ SEARCH = Section(
             initial=SEARCH_BEGINS,
             part="space",
             covers=tuple(
-                f"/search/space/*:{kind.tag}/{name}" for kind in SPACE for name in (*SPACE_COVERS, *kind.covers)
+                f"/search/space/*:{kind.tag}/{name}"
+                for kind in SPACE
+                for name in (*SPACE_COVERS, *kind.covers)
             ),
         ),
         Group(
