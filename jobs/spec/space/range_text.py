@@ -16,7 +16,7 @@ PARTS = ("min", "max", "step", "sampling")
 
 
 class ReadRange(NamedTuple):
-    """A text in a search space that can be read: the pointer of its row in the spec, and what it means."""
+    """A text in a search space that can be read: the pointer of its row in the spec, and its fields."""
 
     pointer: str
     text: str
@@ -32,7 +32,7 @@ def read_range(text: str, kind: str) -> dict[str, Any]:
         kind: `int` for whole numbers, or `float`.
 
     Raises:
-        ValueError: the text is no range; the message says which part is wrong.
+        ValueError: the text is no range; the message names the part that is wrong.
     """
     shown = f"range {text[:MAX_LENGTH].strip()!r}"
     if not text.strip() or len(text) > MAX_LENGTH:

@@ -28,7 +28,7 @@ def form(people: People, data: dict[str, DatasetVersion], open_as: Open) -> Page
 def test_leaving_with_unsaved_changes_asks_for_confirmation(form: Page) -> None:
     page = form
     step(page, "Model")
-    at(page, "/model/args/units").fill("48")
+    at(page, "/model/args/layers").fill("3")
     dialogs: list[str] = []
 
     def stay(dialog: Dialog) -> None:
@@ -37,7 +37,7 @@ def test_leaving_with_unsaved_changes_asks_for_confirmation(form: Page) -> None:
 
     page.on("dialog", stay)
     page.get_by_role("link", name="Queue").click()
-    expect(at(page, "/model/args/units")).to_have_value("48")
+    expect(at(page, "/model/args/layers")).to_have_value("3")
     assert dialogs == ["beforeunload"]
 
 
@@ -119,9 +119,9 @@ def test_the_second_of_two_tabs_compares_both_versions_and_overwrites_only_when_
     first.wait_for_url("**/edit*")
     second = open_as(people.member, first.url)
     settled(second, "ok")
-    for page, units, epochs in ((first, "32", "7"), (second, "48", "100")):
+    for page, layers, epochs in ((first, "2", "7"), (second, "3", "100")):
         step(page, "Model")
-        at(page, "/model/args/units").fill(units)
+        at(page, "/model/args/layers").fill(layers)
         step(page, "Training")
         at(page, "/fit/epochs").fill(epochs)
         page.get_by_role("button", name="Save draft").click()
@@ -129,11 +129,11 @@ def test_the_second_of_two_tabs_compares_both_versions_and_overwrites_only_when_
     watch.ignore("409")
     rows = second.locator(".ex-diff tbody tr")
     expect(rows).to_have_count(2)
-    expect(rows.filter(has_text="model.args.units")).to_contain_text("48")
+    expect(rows.filter(has_text="model.args.layers")).to_contain_text("3")
     look(second, "experiment-conflict")
     second.get_by_role("button", name="Continue editing").click()
     settled(second, "ok")
-    assert (spec(second)["model"]["args"]["units"], spec(second)["fit"]["epochs"]) == (48, 100)
+    assert (spec(second)["model"]["args"]["layers"], spec(second)["fit"]["epochs"]) == (3, 100)
     second.get_by_role("button", name="Save draft").click()
     discard = second.get_by_role("button", name="Discard my entries and reload")
     expect(second.get_by_role("heading", name="2 values differ")).to_be_visible()
@@ -145,4 +145,4 @@ def test_the_second_of_two_tabs_compares_both_versions_and_overwrites_only_when_
     second.get_by_role("button", name="Overwrite and save as draft").click()
     second.wait_for_url("**/edit*")
     expect(second.locator("#toasts")).to_contain_text("It replaced the version that was saved meanwhile.")
-    assert (spec(second)["model"]["args"]["units"], spec(second)["fit"]["epochs"]) == (48, 100)
+    assert (spec(second)["model"]["args"]["layers"], spec(second)["fit"]["epochs"]) == (3, 100)

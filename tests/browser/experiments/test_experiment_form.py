@@ -54,7 +54,7 @@ def step(page: Page, name: str) -> None:
 def add_hyperparameter(page: Page, name: str) -> None:
     """Add a row by typing its name, and wait until its values can be typed."""
     page.get_by_label("Add a hyperparameter").fill(name)
-    page.get_by_role("option", name=name, exact=False).first.click()
+    page.locator(f'#add-names [data-name="{name}"]').click()
     expect(page.get_by_label("Add a hyperparameter")).to_have_value("")
 
 
@@ -126,7 +126,7 @@ def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> N
     page = form
     page.locator("[name=name]").fill("digits by hand")
     step(page, "Model")
-    at(page, "/model/args/units").fill("32")
+    at(page, "/model/args/layers").fill("2")
     step(page, "Training")
     at(page, "/fit/early_stopping/patience").fill("5")
     step(page, "Search space")

@@ -43,8 +43,9 @@ def build_and_submit(user: Visitor) -> int:
     page.locator("[name=name]").fill("Flowers by hand")
     at(page, "/data/dataset").select_option(label="iris")
     page.keyboard.press("Alt+ArrowDown")
-    at(page, "/model/args/units").fill("16")
+    at(page, "/model/args/layers").fill("2")
     step(page, "Training")
+    page.locator("[data-search-of=learning_rate]").uncheck()  # the field shows its value again
     for name, value in (("epochs", "20"), ("batch_size", "16"), ("learning_rate", "0.02")):
         at(page, f"/fit/{name}").fill(value)
     step(page, "Search space")

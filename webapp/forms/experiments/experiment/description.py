@@ -197,7 +197,7 @@ class RowKind:
     Attributes:
         tag: its name in the spec.
         label: its name in the form.
-        cell: the input for its values, in the table; None where the kind alone says which.
+        cell: the input for its values, in the table; None where the kind alone decides them.
         fields: those behind the button for more; their pointers are relative to the row.
     """
 

@@ -24,7 +24,7 @@ export function rangeText({ range, min, max, step, sampling }) {
 }
 
 /**
- * Return the values that a hyperparameter takes in a few words, whatever its kind.
+ * Return the values of a hyperparameter in a few words, whatever its kind.
  * @param {Parameter} row
  */
 export function valuesText(row) {
