@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from jobs.spec.checks import data as data_checks
 from jobs.spec.checks import settings as spec_checks
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.experiment import ExperimentSpec
@@ -79,7 +80,7 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
             "resources": {"slots": 3},
         },
         ROOM,
-        {"/mesh", "/mesh/simulate", "/resources/slots"},
+        {"/mesh/shape", "/mesh/simulate", "/resources/slots"},
     ),
     ({"fit": {"epochs": 60}}, ROOM, {"/fit/early_stopping"}),
     ({**search(algorithm="hyperband"), "fit": {"epochs": 2}}, ROOM, {"/fit/epochs"}),
@@ -108,7 +109,6 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
         ROOM,
         {"/fit/early_stopping/monitor", "/after/retrain/monitor"},
     ),
-    ({"precision": {"overrides": [{"match": "dens_", "policy": "float32"}]}}, ROOM, {UNMATCHED}),
     (search(algorithm="grid", max_trials=1), ROOM, {"/search/max_trials"}),
     (search(max_trials=9), ROOM, {"/search/max_trials"}),
     (search(pruner={"kind": "median", "warmup_epochs": 50}), ROOM, {"/search/pruner/warmup_epochs"}),
@@ -151,7 +151,7 @@ def test_a_setting_that_some_training_follows_is_not_warned_of(
 @pytest.mark.parametrize(
     "match", ["dense_1", "^drop", "activation_[12]$", "normalize", "batch_norm", "dense_3"]
 )
-def test_an_override_that_some_trial_of_the_search_needs_is_not_warned_of(match: str) -> None:
+def test_an_override_that_some_trial_of_the_search_needs_is_accepted(match: str) -> None:
     space = (
         UNITS,
         {"name": "layers", "kind": "int", "min": 1, "max": 3},
@@ -160,7 +160,41 @@ def test_an_override_that_some_trial_of_the_search_needs_is_not_warned_of(match:
     )
     precision = {"overrides": [{"match": match, "policy": "float32"}]}
     spec = ExperimentSpec.model_validate({**BASE, **search(*space), "precision": precision})
-    assert UNMATCHED not in {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["search"]).warnings}
+    assert UNMATCHED not in {problem.pointer for problem in data_checks.problems(spec, PROFILE)}
+
+
+@pytest.mark.parametrize("space", [(), (UNITS,)])
+def test_an_override_that_matches_no_layer_of_any_model_is_refused(space: tuple[Any, ...]) -> None:
+    precision = {"overrides": [{"match": match, "policy": "float32"} for match in ("dense_", "dens_")]}
+    searched = search(*space) if space else {}
+    spec = ExperimentSpec.model_validate({**BASE, **searched, "precision": precision})
+    (problem,) = data_checks.problems(spec, PROFILE)
+    assert problem.pointer == "/precision/overrides/1/match"
+    assert "no layer has 'dens_' in its name" in problem.message and "dense_1" in problem.message
+
+
+HALF = {"match": "dense", "policy": "mixed_float16"}
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "is_refused"),
+    [
+        ({}, {"loss_scale": 128}, True),
+        ({}, {"loss_scale": "none"}, True),
+        ({}, {"loss_scale": 128, "policy": "mixed_bfloat16"}, True),
+        ({}, {"loss_scale": "dynamic"}, False),
+        ({}, {"loss_scale": 128, "policy": "mixed_float16"}, False),
+        ({}, {"loss_scale": "none", "overrides": [HALF]}, False),
+        # Its layers may compute in float16 by themselves.
+        (CODE, {"loss_scale": 128}, False),
+    ],
+)
+def test_a_loss_scale_without_a_layer_in_float16_is_refused(
+    model: dict[str, Any], precision: dict[str, Any], *, is_refused: bool
+) -> None:
+    spec = ExperimentSpec.model_validate({**BASE, **model, "precision": precision})
+    pointers = [problem.pointer for problem in spec_checks.problems(spec)]
+    assert pointers == ["/precision/loss_scale"] * is_refused
 
 
 def test_a_schedule_that_follows_the_metric_needs_no_warning_when_epochs_are_searched() -> None:

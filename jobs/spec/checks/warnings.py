@@ -13,6 +13,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.policies import POLICIES, needs_double
 from jobs.spec.problems import Problem, warning
 from jobs.spec.sections import measures
+from jobs.spec.sections.mesh import MeshSpec
 
 
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
@@ -151,12 +152,31 @@ def _device_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
                 f"{spec.resources.slots} would be reserved without use",
                 "Set slots to 1",
             )
-    if mesh.size() > 1 and mesh.batch_axis is None and not mesh.layout:
+    yield from _axis_warnings(mesh)
+
+
+def _axis_warnings(mesh: MeshSpec) -> Iterator[Problem]:
+    """Yield a warning if an axis divides neither batches nor variables."""
+    used = {mesh.batch_axis, *(axis for rule in mesh.layout for axis in rule.axes)}
+    unused = [name for name in mesh.axis_names if name not in used and mesh.axis(name) > 1]
+    if not unused:
+        return
+    devices = mesh.size()
+    working = devices // math.prod(mesh.axis(name) for name in unused)
+    if working == 1:
         yield warning(
-            "/mesh",
-            f"there is no batch axis and no layout rule, so all {mesh.size()} devices compute the same",
+            "/mesh/shape",
+            f"there is no batch axis and no layout rule, so all {devices} devices compute the same",
             "Set the batch axis to divide the batch, or add a layout rule to divide the weights",
         )
+        return
+    names = " and ".join(map(repr, unused))
+    yield warning(
+        f"/mesh/shape/{mesh.axis_names.index(unused[0])}",
+        f"no layout rule has the axis {names}, so {devices - working} of the {devices} devices repeat the "
+        "work of the others",
+        "Add a layout rule with this axis, such as those of Suggest rules, or leave the axis out",
+    )
 
 
 def _product_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
