@@ -14,7 +14,9 @@ from jobs.spec.plan.warnings import size_warnings
 from jobs.spec.sections.data import Window
 from jobs.spec.sections.gpu import GpuDevice
 from jobs.spec.sections.resources import WorkerSize
+from jobs.spec.templates import TEMPLATES
 from tests.datasets.making import DIGITS
+from tests.experiments.data_of_templates import new_experiment
 from tests.next_steps import has_next_step
 from tests.present import present
 
@@ -64,7 +66,7 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     (search(executions_per_trial=1), ROOM, {"/search/executions_per_trial"}),
     (search(EPOCHS), ROOM, {"/search/space"}),
     ({**search(SEED), "after": {"retrain": {"top": 2}, "ensemble": {}}}, ROOM, {"/after/ensemble"}),
-    ({"after": {"retrain": {"epochs_factor": 1.2}}}, ROOM, {"/after/retrain/epochs_factor"}),
+    ({"after": {"retrain": {"epochs_factor": 1.1}}}, ROOM, {"/after/retrain/epochs_factor"}),
     ({"precision": {"policy": "mixed_float16"}}, ROOM, {"/precision/policy"}),
     ({"precision": {"policy": "float8"}}, ROOM, {"/precision/policy"}),
     (
@@ -209,6 +211,15 @@ def test_a_retraining_without_the_validation_rows_has_no_warning_about_its_epoch
     spec = ExperimentSpec.model_validate({**BASE, "after": after})
     pointers = {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["train"]).warnings}
     assert "/after/retrain/epochs_factor" not in pointers
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_new_experiment_with_its_defaults_has_no_warning(template: str) -> None:
+    body, profile = new_experiment(template)
+    spec = ExperimentSpec.model_validate(body)
+    found = {w.pointer for w in make_plan(spec, profile, ROOM, ["search"]).warnings}
+    # A hypermodel is never chosen by default; the warnings are about the choice itself.
+    assert found == ({"/model/name"} if TEMPLATES[template].is_hypermodel else set())
 
 
 def table_of(rows: int) -> Profile:

@@ -13,7 +13,10 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.policies import POLICIES, needs_double
 from jobs.spec.problems import Problem, warning
 from jobs.spec.sections import measures
+from jobs.spec.sections.after import Retrain
 from jobs.spec.sections.mesh import MeshSpec
+
+USUAL_FACTOR: float = Retrain.model_fields["epochs_factor"].default
 
 
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
@@ -87,7 +90,8 @@ def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
         # int(best × factor) exceeds best once best × (factor − 1) is 1. Without the subtraction, rounding
         # would make it 6 epochs instead of 5 under a factor of 1.2.
         least = math.ceil(1 / (retrain.epochs_factor - 1) - 1e-9)
-        if least > 1:
+        # The usual factor is explained at its field: the default must not warn about itself.
+        if retrain.epochs_factor < USUAL_FACTOR or least > retrain.epochs_cap:
             yield warning(
                 "/after/retrain/epochs_factor",
                 f"int(best epoch × {retrain.epochs_factor:g}) adds no epoch if the best epoch is below "

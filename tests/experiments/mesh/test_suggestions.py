@@ -23,43 +23,14 @@ from jobs.spec.space.search_space import grid
 from jobs.spec.space.values import apply_values
 from jobs.spec.templates import TEMPLATES
 from jobs.spec.templates.layers import Variable
-from tests.datasets.making import DIGITS, SHOP
+from tests.experiments.data_of_templates import NETWORKS, WHEN, new_experiment
 from tests.present import present
-from webapp.forms.experiments.experiment.start import starting_spec
 
 ROOM = Situation(free_slots=8, workers=(WorkerSize(8),))
-REVIEWS: dict[str, Any] = {
-    "rows": 900, "kind": "vector", "task": "binary", "target": "label", "features": ["review", "stars"],
-    "input_shape": [50], "has_pipeline": True, "outputs": 2, "preview": [],
-    "blocks": [
-        {"column": "review", "start": 0, "positions": 49, "kind": "plain"},
-        {"column": "stars", "start": 49, "positions": 1, "kind": "number"},
-    ],
-    "columns": [
-        {"name": "review", "role": "feature", "type": "text", "dtype": "text", "distinct": 900},
-        {"name": "stars", "role": "feature", "type": "number", "dtype": "float64"},
-        {"name": "label", "role": "target", "type": "category", "dtype": "text", "values": ["a", "b"]},
-    ],
-}  # fmt: skip
-SALES = {**SHOP, "columns": [{**column, "missing": 0} for column in SHOP["columns"]]}
-WINDOW = {"window": {"rows": 4, "time": "bought"}}
-WHEN = {"kernel_steps": {"when": {"name": "kind", "in": ["conv"]}}}
-NETWORKS = [info.name for info in TEMPLATES.values() if info.layers is not None]
-DATA: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    **dict.fromkeys(NETWORKS, (DIGITS, {})),
-    **dict.fromkeys(("text_bow", "text_transformer"), (REVIEWS, {})),
-    "sequence": (SALES, WINDOW),
-}
-"""The data for each template, and the fields of the spec's data."""
 
 
 def body_for(template: str, devices: tuple[int, int], space: str) -> tuple[dict[str, Any], Profile]:
-    described, of_data = DATA[template]
-    profile = Profile.model_validate(described)
-    body = starting_spec("d", 1, profile, template)
-    body["data"] |= of_data
-    if of_data:
-        body["data"]["split"] = {"validation": 0.2, "test": 0.2, "time": "bought"}
+    body, profile = new_experiment(template)
     body["mesh"] = {
         "shape": list(devices), "axis_names": ["data", "model"], "simulate": devices[0] * devices[1],
     }  # fmt: skip

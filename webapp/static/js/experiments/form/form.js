@@ -54,7 +54,7 @@ check.addEventListener("verdict", (event) => {
   plan.show(detail);
   if (detail.state !== "ok" && detail.state !== "bad") return;
   if (errors.length) forgetRefusal(); // the same problems are now at their fields
-  problems.show(errors);
+  problems.show(errors, detail.plan?.warnings);
   json.showProblems(errors);
   mesh.showPlan(detail.plan ?? null);
   version.showPlan(detail.plan ?? null);

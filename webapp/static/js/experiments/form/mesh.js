@@ -228,7 +228,8 @@ export class Mesh {
    * @param {Plan | null} plan
    */
   explanation(plan) {
-    if (this.suggested.length) return "Few rules that divide the last dimension, in every model that the search may build.";
+    if (this.suggested.length)
+      return "Few rules that divide the last dimension, in every model that the search may build.";
     const { axes } = this;
     if (axes.length && axes.every((axis) => axis.batch)) return "Needs an axis that does not divide the batch.";
     if (plan?.variables_note && !plan.variables.length) return plan.variables_note;
