@@ -4,6 +4,7 @@
 import { answers } from "../../shared/connection/server.js";
 import { isLoggedIn } from "../../shared/connection/session.js";
 import { byId, closest, find } from "../../shared/elements.js";
+import { LocalDraft } from "../../shared/local-draft.js";
 import { Check } from "./check.js";
 import { Exchange } from "./exchange.js";
 import { Fields } from "./fields.js";
@@ -101,3 +102,6 @@ form.addEventListener(
   },
   true,
 );
+
+// Last, since a draft that is restored is an input of all fields.
+new LocalDraft(form);
