@@ -96,3 +96,10 @@ def test_a_script_that_gives_no_limit_or_both_is_refused(world: World) -> None:
         answer = post(world.client(world.owner), "/experiments/find-model", sent(**limits))
         assert answer.status_code == 422
         assert "max_minutes or max_trials" in answer.content.decode()
+
+
+@pytest.mark.parametrize("address", ["/", "/p/yard/experiments"])
+def test_home_and_the_experiments_lead_to_the_page(world: World, address: str) -> None:
+    link = f'href="{PAGE}"'
+    assert link in world.client(world.owner).get(address).content.decode()
+    assert link not in world.client(world.viewer).get(address).content.decode()

@@ -9,6 +9,7 @@ from django.test import Client
 from jobs.actions.experiments import experiments
 from jobs.models import Experiment, Job, Trial
 from jobs.queries.experiments.experiments import Difference, spec_differences
+from tests.factories import make_model, make_worker
 from tests.world import World
 
 HOME = "/p/yard/experiments"
@@ -97,6 +98,22 @@ def test_a_new_form_is_prefilled_for_the_requested_data_set(browser: Client) -> 
     spec = json.loads(page.context["entries"]["spec"])
     assert spec["data"] == {"dataset": "diabetes", "dataset_version": 1, "split": spec["data"]["split"]}
     assert spec["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
+
+
+def test_the_form_lists_known_pools_gpus_and_models(browser: Client, world: World) -> None:
+    make_worker(pool="lab", devices=[{"name": "gpu:0", "kind": "NVIDIA H200"}])
+    make_model("taken", project=world.project, by=world.owner)
+    page = browser.get(f"{HOME}/new")
+    known = {"pools": ["lab"], "gpus": ["NVIDIA H200", "gpu:0"], "models": ["taken"]}
+    assert page.context["known"] == known
+    text = page.content.decode()
+    for name, field in (
+        ("pools", "resources/pool"),
+        ("gpus", "resources/gpu/name"),
+        ("models", "after/register/model"),
+    ):
+        assert f'<datalist id="known-{name}">' in text
+        assert f'id="at/spec/{field}"' in text and f'list="known-{name}"' in text
 
 
 def test_submitting_the_form_queues_a_job(browser: Client, searching: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from jobs.spec.checks import data as data_checks
 from jobs.spec.checks import settings as spec_checks
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.experiment import ExperimentSpec
@@ -13,7 +14,9 @@ from jobs.spec.plan.warnings import size_warnings
 from jobs.spec.sections.data import Window
 from jobs.spec.sections.gpu import GpuDevice
 from jobs.spec.sections.resources import WorkerSize
+from jobs.spec.templates import TEMPLATES
 from tests.datasets.making import DIGITS
+from tests.experiments.data_of_templates import new_experiment
 from tests.next_steps import has_next_step
 from tests.present import present
 
@@ -63,7 +66,7 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     (search(executions_per_trial=1), ROOM, {"/search/executions_per_trial"}),
     (search(EPOCHS), ROOM, {"/search/space"}),
     ({**search(SEED), "after": {"retrain": {"top": 2}, "ensemble": {}}}, ROOM, {"/after/ensemble"}),
-    ({"after": {"retrain": {"epochs_factor": 1.2}}}, ROOM, {"/after/retrain/epochs_factor"}),
+    ({"after": {"retrain": {"epochs_factor": 1.1}}}, ROOM, {"/after/retrain/epochs_factor"}),
     ({"precision": {"policy": "mixed_float16"}}, ROOM, {"/precision/policy"}),
     ({"precision": {"policy": "float8"}}, ROOM, {"/precision/policy"}),
     (
@@ -79,7 +82,7 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
             "resources": {"slots": 3},
         },
         ROOM,
-        {"/mesh", "/mesh/simulate", "/resources/slots"},
+        {"/mesh/shape", "/mesh/simulate", "/resources/slots"},
     ),
     ({"fit": {"epochs": 60}}, ROOM, {"/fit/early_stopping"}),
     ({**search(algorithm="hyperband"), "fit": {"epochs": 2}}, ROOM, {"/fit/epochs"}),
@@ -108,7 +111,6 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
         ROOM,
         {"/fit/early_stopping/monitor", "/after/retrain/monitor"},
     ),
-    ({"precision": {"overrides": [{"match": "dens_", "policy": "float32"}]}}, ROOM, {UNMATCHED}),
     (search(algorithm="grid", max_trials=1), ROOM, {"/search/max_trials"}),
     (search(max_trials=9), ROOM, {"/search/max_trials"}),
     (search(pruner={"kind": "median", "warmup_epochs": 50}), ROOM, {"/search/pruner/warmup_epochs"}),
@@ -151,7 +153,7 @@ def test_a_setting_that_some_training_follows_is_not_warned_of(
 @pytest.mark.parametrize(
     "match", ["dense_1", "^drop", "activation_[12]$", "normalize", "batch_norm", "dense_3"]
 )
-def test_an_override_that_some_trial_of_the_search_needs_is_not_warned_of(match: str) -> None:
+def test_an_override_that_some_trial_of_the_search_needs_is_accepted(match: str) -> None:
     space = (
         UNITS,
         {"name": "layers", "kind": "int", "min": 1, "max": 3},
@@ -160,7 +162,41 @@ def test_an_override_that_some_trial_of_the_search_needs_is_not_warned_of(match:
     )
     precision = {"overrides": [{"match": match, "policy": "float32"}]}
     spec = ExperimentSpec.model_validate({**BASE, **search(*space), "precision": precision})
-    assert UNMATCHED not in {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["search"]).warnings}
+    assert UNMATCHED not in {problem.pointer for problem in data_checks.problems(spec, PROFILE)}
+
+
+@pytest.mark.parametrize("space", [(), (UNITS,)])
+def test_an_override_that_matches_no_layer_of_any_model_is_refused(space: tuple[Any, ...]) -> None:
+    precision = {"overrides": [{"match": match, "policy": "float32"} for match in ("dense_", "dens_")]}
+    searched = search(*space) if space else {}
+    spec = ExperimentSpec.model_validate({**BASE, **searched, "precision": precision})
+    (problem,) = data_checks.problems(spec, PROFILE)
+    assert problem.pointer == "/precision/overrides/1/match"
+    assert "no layer has 'dens_' in its name" in problem.message and "dense_1" in problem.message
+
+
+HALF = {"match": "dense", "policy": "mixed_float16"}
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "is_refused"),
+    [
+        ({}, {"loss_scale": 128}, True),
+        ({}, {"loss_scale": "none"}, True),
+        ({}, {"loss_scale": 128, "policy": "mixed_bfloat16"}, True),
+        ({}, {"loss_scale": "dynamic"}, False),
+        ({}, {"loss_scale": 128, "policy": "mixed_float16"}, False),
+        ({}, {"loss_scale": "none", "overrides": [HALF]}, False),
+        # Its layers may compute in float16 by themselves.
+        (CODE, {"loss_scale": 128}, False),
+    ],
+)
+def test_a_loss_scale_without_a_layer_in_float16_is_refused(
+    model: dict[str, Any], precision: dict[str, Any], *, is_refused: bool
+) -> None:
+    spec = ExperimentSpec.model_validate({**BASE, **model, "precision": precision})
+    pointers = [problem.pointer for problem in spec_checks.problems(spec)]
+    assert pointers == ["/precision/loss_scale"] * is_refused
 
 
 def test_a_schedule_that_follows_the_metric_needs_no_warning_when_epochs_are_searched() -> None:
@@ -175,6 +211,15 @@ def test_a_retraining_without_the_validation_rows_has_no_warning_about_its_epoch
     spec = ExperimentSpec.model_validate({**BASE, "after": after})
     pointers = {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["train"]).warnings}
     assert "/after/retrain/epochs_factor" not in pointers
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_new_experiment_with_its_defaults_has_no_warning(template: str) -> None:
+    body, profile = new_experiment(template)
+    spec = ExperimentSpec.model_validate(body)
+    found = {w.pointer for w in make_plan(spec, profile, ROOM, ["search"]).warnings}
+    # A hypermodel is never chosen by default; the warnings are about the choice itself.
+    assert found == ({"/model/name"} if TEMPLATES[template].is_hypermodel else set())
 
 
 def table_of(rows: int) -> Profile:

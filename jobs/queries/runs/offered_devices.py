@@ -18,11 +18,13 @@ class OfferedDevices(NamedTuple):
         has_tpu: whether some worker reports a TPU.
         names: the GPUs of each worker, such as `box: gpu:0 NVIDIA H200 (151 GB)`.
         models: the models of GPU with their number, such as `2 × NVIDIA H200 (151 GB)`.
+        wanted: what a spec may ask for: each model once, then each name.
     """
 
     has_tpu: bool
     names: tuple[str, ...]
     models: tuple[str, ...]
+    wanted: tuple[str, ...]
 
 
 def offered_devices() -> OfferedDevices:
@@ -33,6 +35,12 @@ def offered_devices() -> OfferedDevices:
     return OfferedDevices(
         has_tpu=any(has_tpu(worker.device_names) for worker in workers),
         names=_cut([f"{name}: {_listed(found)}" for name, found in gpus.items() if found], "workers"),
+        wanted=tuple(
+            dict.fromkeys(
+                [gpu.model for found in gpus.values() for gpu in found if gpu.model]
+                + sorted({gpu.name for found in gpus.values() for gpu in found})
+            )
+        ),
         models=_cut([f"{count} × {model}" for model, count in models.most_common()], "models"),
     )
 

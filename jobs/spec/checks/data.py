@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import ValidationError
 
 from jobs.spec.checks import fit as fit_checks
-from jobs.spec.checks import layouts
+from jobs.spec.checks import layouts, overrides
 from jobs.spec.checks.split import check_split
 from jobs.spec.data import windows
 from jobs.spec.data.column_plans import ngrams_refusal, plan_column
@@ -61,7 +61,7 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
         return problems_so_far
     # Those of own code are checked before its space is completed.
     of_values = () if spec.model.info.own_names else value_problems(spec)
-    return [*of_values, *layouts.problems(spec, uploaded)]
+    return [*of_values, *layouts.problems(spec, uploaded), *overrides.problems(spec, uploaded)]
 
 
 def _check_size(spec: ExperimentSpec, profile: Profile, described: Profile) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ Everything is known before a model is built: from the version's signature and la
 from collections.abc import Iterator
 from typing import Any
 
+from jobs.spec.checks import overrides
 from jobs.spec.data.encoding import encoded, roles_differ
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
@@ -29,7 +30,11 @@ def problems(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -
         profile: its data's profile; None until the data set is ready.
         base: the version.
     """
-    faults = [*_version_problems(base), *_data_option_problems(spec, base)]
+    faults = [
+        *_version_problems(base),
+        *_data_option_problems(spec, base),
+        *overrides.problems_of_version(spec.precision, base),
+    ]
     if profile is not None and base.signature is not None:
         faults += _input_problems(spec, profile, base, base.signature)
     for pointer, args in _tried(spec):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from jobs.spec.data.encoding import encoded
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.largest import extreme_shapes, with_values
 from jobs.spec.plan.layout_rules import check_layout, unmatched_rules
 from jobs.spec.plan.variables import variables
 from jobs.spec.problems import Problem
@@ -59,6 +60,22 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
         for problem in unmatched_rules(spec.mesh, _all_variables(variants)):
             by_pointer.setdefault(problem.pointer, problem)
     return list(by_pointer.values())
+
+
+def models_of_space(spec: ExperimentSpec, profile: Profile) -> list[list[Variable]]:
+    """Return the variables of each model that a search may build, or those of the only one.
+
+    Every value is among them, and the extremes of all values together. Models that only a worker can list
+    are left out.
+    """
+    models = [variant.variables for variant in _variants(spec, profile) if variant.variables is not None]
+    for values in extreme_shapes(spec) if spec.search is not None and not spec.model.info.own_names else ():
+        # Reported by `data.value_problems`.
+        with suppress(ValueError):
+            model = with_values(spec, values)
+            if model.model.info.layers is not None and "/mesh" not in model.model.info.unused:
+                models.append(variables(model.model, encoded(model, profile)))
+    return models
 
 
 def _problems_of(mesh: MeshSpec, variant: _Variant) -> Iterator[Problem]:

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 from jobs.spec.checks import patterns
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.number_formats import FORMATS
 from jobs.spec.plan.layout_rules import pattern_problems
+from jobs.spec.policies import POLICIES
 from jobs.spec.problems import Problem
 from jobs.spec.sections import measures
 from jobs.spec.sections.mesh import MeshSpec
+from jobs.spec.sections.model import Hypermodel, TemplateModel
 from jobs.spec.sections.precision import UNSUPPORTED_POLICIES, PrecisionSpec
 from jobs.spec.space.searchable import TEMPLATE, refusal_of_field
 from jobs.spec.templates import TEMPLATES
@@ -27,6 +30,7 @@ def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     yield from _check_template(spec)
     yield from _check_directions(spec)
     yield from _check_overrides(spec.precision)
+    yield from _check_loss_scale(spec)
     yield from _check_smaller_model(spec)
     yield from _check_time_limit(spec)
     if spec.mesh is not None:
@@ -102,6 +106,23 @@ def _check_overrides(precision: PrecisionSpec) -> Iterator[Problem]:
             yield Problem(f"{place}/policy", f"policy {override.policy}: {reason}")
         if reason := patterns.refusal(override.match):
             yield Problem(f"{place}/match", reason)
+
+
+def _check_loss_scale(spec: ExperimentSpec) -> Iterator[Problem]:
+    """Yield the loss scale if no layer computes in float16, whose small gradients it keeps from being 0."""
+    precision = spec.precision
+    # Code and versions may have layers in float16 by themselves.
+    if precision.loss_scale == "dynamic" or not isinstance(spec.model, TemplateModel | Hypermodel):
+        return
+    if all("/precision" in info.unused for info in tried_templates(spec)):
+        return
+    policies = (precision.policy, *(override.policy for override in precision.overrides))
+    if all(POLICIES[policy].computes is not FORMATS["float16"] for policy in policies):
+        yield Problem(
+            "/precision/loss_scale",
+            f"has no effect under {' and '.join(dict.fromkeys(policies))}, since it is for layers in "
+            "float16; leave it out, or choose mixed_float16",
+        )
 
 
 def _check_smaller_model(spec: ExperimentSpec) -> Iterator[Problem]:

@@ -13,6 +13,10 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.policies import POLICIES, needs_double
 from jobs.spec.problems import Problem, warning
 from jobs.spec.sections import measures
+from jobs.spec.sections.after import Retrain
+from jobs.spec.sections.mesh import MeshSpec
+
+USUAL_FACTOR: float = Retrain.model_fields["epochs_factor"].default
 
 
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
@@ -86,7 +90,8 @@ def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
         # int(best × factor) exceeds best once best × (factor − 1) is 1. Without the subtraction, rounding
         # would make it 6 epochs instead of 5 under a factor of 1.2.
         least = math.ceil(1 / (retrain.epochs_factor - 1) - 1e-9)
-        if least > 1:
+        # The usual factor is explained at its field: the default must not warn about itself.
+        if retrain.epochs_factor < USUAL_FACTOR or least > retrain.epochs_cap:
             yield warning(
                 "/after/retrain/epochs_factor",
                 f"int(best epoch × {retrain.epochs_factor:g}) adds no epoch if the best epoch is below "
@@ -151,12 +156,31 @@ def _device_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
                 f"{spec.resources.slots} would be reserved without use",
                 "Set slots to 1",
             )
-    if mesh.size() > 1 and mesh.batch_axis is None and not mesh.layout:
+    yield from _axis_warnings(mesh)
+
+
+def _axis_warnings(mesh: MeshSpec) -> Iterator[Problem]:
+    """Yield a warning if an axis divides neither batches nor variables."""
+    used = {mesh.batch_axis, *(axis for rule in mesh.layout for axis in rule.axes)}
+    unused = [name for name in mesh.axis_names if name not in used and mesh.axis(name) > 1]
+    if not unused:
+        return
+    devices = mesh.size()
+    working = devices // math.prod(mesh.axis(name) for name in unused)
+    if working == 1:
         yield warning(
-            "/mesh",
-            f"there is no batch axis and no layout rule, so all {mesh.size()} devices compute the same",
+            "/mesh/shape",
+            f"there is no batch axis and no layout rule, so all {devices} devices compute the same",
             "Set the batch axis to divide the batch, or add a layout rule to divide the weights",
         )
+        return
+    names = " and ".join(map(repr, unused))
+    yield warning(
+        f"/mesh/shape/{mesh.axis_names.index(unused[0])}",
+        f"no layout rule has the axis {names}, so {devices - working} of the {devices} devices repeat the "
+        "work of the others",
+        "Add a layout rule with this axis, such as those of Suggest rules, or leave the axis out",
+    )
 
 
 def _product_warnings(spec: ExperimentSpec) -> Iterator[Problem]:

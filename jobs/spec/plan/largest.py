@@ -1,14 +1,12 @@
 """Finds the largest model in a search space."""
 
 from collections.abc import Iterator, Set
-from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.training_memory import DeviceMemory, memory_per_device
-from jobs.spec.plan.variables import layer_names
 from jobs.spec.space.probes import extremes
 from jobs.spec.space.search_space import (
     ChoiceParameter,
@@ -62,28 +60,22 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
     return best
 
 
-def names_of_layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
-    """Return the names of all layers that a model has with any searched value."""
-    names: set[str] = set()
-    for values in _extreme_values(spec, _shaping(spec)):
-        with suppress(ValueError):  # reported by `checks.data.problems`
-            names |= layer_names(with_values(spec, values).model, profile)
-    return names
+def extreme_shapes(spec: ExperimentSpec) -> Iterator[dict[str, Value]]:
+    """Yield all combinations of the extremes of the searched values that affect variables."""
+    yield from _extreme_values(spec, _shaping(spec))
 
 
 def _extreme_values(spec: ExperimentSpec, sizing: Set[str]) -> Iterator[dict[str, Value]]:
     """Yield all combinations of the searched values' extremes, those with the largest first."""
     space = spec.search.space if spec.search is not None else ()
-    return islice(grid(tuple(_only_extremes(parameter, sizing) for parameter in space)), TRIED)
+    varied = sizing | {condition.name for parameter in space for condition in parameter.conditions()}
+    return islice(grid(tuple(_only_extremes(parameter, varied) for parameter in space)), TRIED)
 
 
-def _only_extremes(parameter: Parameter, sizing: Set[str]) -> Parameter:
-    """Return the hyperparameter with only its extreme values.
-
-    A choice keeps all values even if it does not affect memory, because conditions may refer to them.
-    """
+def _only_extremes(parameter: Parameter, varied: Set[str]) -> Parameter:
+    """Return the hyperparameter with only its extreme values, or with one value if it need not vary."""
     values = tuple(extremes(parameter))
     # The largest float is enough: memory depends only on whether one, such as a momentum, is 0.
-    if parameter.kind == "float" or (parameter.kind == "int" and parameter.name not in sizing):
+    if parameter.kind == "float" or parameter.name not in varied:
         return FixedParameter(kind="fixed", name=parameter.name, value=values[0], when=parameter.when)
     return ChoiceParameter(kind="choice", name=parameter.name, values=values, when=parameter.when)

@@ -1,15 +1,17 @@
 """Computes a plan's fields about the model: its variables, their shards, and the memory of each device."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from jobs.spec.base import Frozen
+from jobs.spec.checks import layouts
 from jobs.spec.checks.settings import tried_templates
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.fine_tuning import FineTuningPlan
 from jobs.spec.plan.largest import largest, with_values
-from jobs.spec.plan.layout_rules import check_layout, device_shape, rules_for, shadowed_rules, suggest_layout
+from jobs.spec.plan.layout_rules import check_layout, device_shape, rules_for, shadowed_rules
+from jobs.spec.plan.mesh.suggestions import suggest_rules
 from jobs.spec.plan.model_state import ModelState
 from jobs.spec.plan.training_memory import DeviceMemory
 from jobs.spec.plan.variables import parameters, typed_variables
@@ -84,15 +86,22 @@ def _layout_findings(spec: ExperimentSpec, known: KnownState) -> list[Problem]:
     return [] if spec.mesh is None else check_layout(spec.mesh, known.state.listed(), spec.fit.batch_size)
 
 
-def fields_of_template(spec: ExperimentSpec, described: Profile) -> dict[str, Any]:
-    """Return a plan's fields about the variables and the largest model's memory, by formulas."""
+def fields_of_template(spec: ExperimentSpec, profile: Profile, described: Profile) -> dict[str, Any]:
+    """Return a plan's fields about the variables and the largest model's memory, by formulas.
+
+    Args:
+        spec: the experiment.
+        profile: its data's profile.
+        described: that of the model's input.
+    """
     values, memory = largest(spec, described)
     listed = typed_variables(spec, described)
     return {
         "parameters": parameters(with_values(spec, values).model, described),
         "largest": values,
         **_memory_fields(memory),
-        **_variable_fields(spec, listed),
+        "variables": tuple(_planned(spec, listed)),
+        "suggested_layout": _suggested(spec, lambda: layouts.models_of_space(spec, profile), are_all=True),
     }
 
 
@@ -116,7 +125,8 @@ def fields_of_built_model(
         "largest": {},
         "variables_note": known.note,
         **_memory_fields(memory),
-        **_variable_fields(spec, known.state.listed()),
+        "variables": tuple(_planned(spec, known.state.listed())),
+        "suggested_layout": _suggested(spec, lambda: [known.state.listed()], are_all=spec.search is None),
     }
 
 
@@ -124,13 +134,6 @@ def _memory_fields(memory: DeviceMemory | None) -> dict[str, Any]:
     return {
         "memory_per_device": memory.total if memory is not None else None,
         "memory": Memory(**memory._asdict()) if memory is not None else None,
-    }
-
-
-def _variable_fields(spec: ExperimentSpec, listed: list[Variable]) -> dict[str, Any]:
-    return {
-        "variables": tuple(_planned(spec, listed)),
-        "suggested_layout": tuple(_suggested(spec, listed)),
     }
 
 
@@ -155,9 +158,12 @@ def _planned(spec: ExperimentSpec, listed: list[Variable]) -> Iterator[PlannedVa
         )
 
 
-def _suggested(spec: ExperimentSpec, listed: list[Variable]) -> Iterator[LayoutRule]:
-    """Yield the rules from `suggest_layout` for the first axis other than the batch axis."""
+def _suggested(
+    spec: ExperimentSpec, models: Callable[[], list[list[Variable]]], *, are_all: bool
+) -> tuple[LayoutRule, ...]:
+    """Return the rules from `suggest_rules` for the first axis other than the batch axis."""
     mesh = spec.mesh
     axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
-    if mesh is not None and axis is not None:
-        yield from suggest_layout(mesh, listed, axis)
+    if mesh is None or axis is None:
+        return ()
+    return suggest_rules(mesh, models(), axis, are_all=are_all)

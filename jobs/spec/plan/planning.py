@@ -14,7 +14,7 @@ from jobs.spec.plan import estimate, fine_tuning
 from jobs.spec.plan import warnings as plan_warnings
 from jobs.spec.plan.base_version import BaseVersion
 from jobs.spec.plan.estimate import History
-from jobs.spec.plan.largest import largest, names_of_layers
+from jobs.spec.plan.largest import largest
 from jobs.spec.plan.model_fields import (
     KnownState,
     fields_of_built_model,
@@ -83,8 +83,8 @@ def make_plan(
         **_training_fields(spec),
         **_device_fields(spec, now),
         **(
-            fields_of_template(spec, described)
-            if described is not None
+            fields_of_template(spec, profile, described)
+            if profile is not None and described is not None
             else fields_of_built_model(spec, tuned, known, has_data=profile is not None)
         ),
     )
@@ -204,10 +204,7 @@ def _device_kind(spec: ExperimentSpec) -> str:
 def _variable_warnings(
     spec: ExperimentSpec, described: Profile | None, known: KnownState | None
 ) -> Iterator[Problem]:
-    """Yield the warnings about layers and variables of the model, as far as these are known."""
-    # Listing the layers of every searched value takes time, and most specs have no overrides.
-    if described is not None and spec.precision.overrides:
-        yield from plan_warnings.override_warnings(spec.precision, names_of_layers(spec, described))
+    """Yield the warnings about variables of the model, as far as these are known."""
     yield from layout_warnings(spec, known)
     yield from shadow_warnings(spec, _listed_variables(spec, described, known))
 

@@ -1,8 +1,7 @@
-"""Warns about a search that cannot run as planned, overrides without effect, and missing workers."""
+"""Warns about a search that cannot run as planned, slow templates, and missing workers."""
 
 from collections.abc import Collection, Iterator
 
-from jobs.spec.checks import patterns
 from jobs.spec.checks.devices import describe_missing, has_tpu, lacks
 from jobs.spec.checks.dry_build import BuiltModel, warnings_of
 from jobs.spec.checks.gpus import lacks_gpus, missing_gpu_warnings, wanted_count
@@ -13,7 +12,6 @@ from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, warning
 from jobs.spec.sections.code_model import CodeModel
-from jobs.spec.sections.precision import PrecisionSpec
 from jobs.spec.sections.pruning import MedianPruner
 from jobs.spec.sections.resources import WorkerSize, unserved
 from jobs.spec.sections.search import SearchSpec
@@ -22,8 +20,6 @@ from jobs.spec.space.size import SpaceSize
 
 LARGE_GIB = 1.0
 """Smaller tables are read while a model trains only by runs with little memory."""
-MOST_NAMES = 20
-"""How many layers a warning lists."""
 
 
 def code_warnings(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
@@ -146,30 +142,6 @@ def size_warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Pro
         f"{4 * size:.1f} GiB of memory reads them from their file while it trains{cannot}",
         "Raise resources.memory_gib, or leave out features, to keep them in memory",
     )
-
-
-def override_warnings(precision: PrecisionSpec, layers: Collection[str]) -> Iterator[Problem]:
-    """Yield a warning for each override that matches no layer.
-
-    Args:
-        precision: the experiment's precision.
-        layers: the names of all layers in its models.
-    """
-    for i, override in enumerate(precision.overrides):
-        if not any(_is_found(override.match, name) for name in layers):
-            names = sorted(layers)
-            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-            yield warning(
-                f"/precision/overrides/{i}/match",
-                f"no layer has {override.match!r} in its name, so this override changes nothing; the layers "
-                f"are {', '.join(names[:MOST_NAMES])}{more}",
-                "Use a part of one of these names, or remove the override",
-            )
-
-
-def _is_found(pattern: str, name: str) -> bool:
-    # `spec_checks` reports a pattern that is refused.
-    return patterns.refusal(pattern) is not None or patterns.found_in(pattern, name)
 
 
 def time_warnings(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:

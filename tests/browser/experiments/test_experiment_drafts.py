@@ -146,3 +146,36 @@ def test_the_second_of_two_tabs_compares_both_versions_and_overwrites_only_when_
     second.wait_for_url("**/edit*")
     expect(second.locator("#toasts")).to_contain_text("It replaced the version that was saved meanwhile.")
     assert (spec(second)["model"]["args"]["layers"], spec(second)["fit"]["epochs"]) == (3, 100)
+
+
+def test_what_was_typed_survives_a_closed_tab_until_it_is_restored_discarded_or_submitted(
+    form: Page, people: People, open_as: Open, look: Look
+) -> None:
+    page = form
+    page.on("dialog", lambda dialog: dialog.accept())
+    step(page, "Model")
+    at(page, "/model/args/layers").fill("3")
+    page.locator("[name=name]").evaluate("field => field.value = 'mine'")
+    settled(page, "ok")
+    page.reload()
+    offer = page.locator("[data-draft-note]")
+    expect(offer).to_contain_text("a draft of this form from just now")
+    look(page, "experiment-form-draft")
+    # Another person at the same browser does not see it.
+    stored = page.evaluate("Object.entries(localStorage)")
+    assert len(stored) == 1 and f":{people.owner.username}:" in stored[0][0]
+    assert "csrf" not in stored[0][1]
+    page.get_by_role("button", name="Restore the draft").click()
+    expect(at(page, "/model/args/layers")).to_have_value("3")
+    assert spec(page)["model"]["args"]["layers"] == 3
+    settled(page, "ok")
+    page.reload()
+    page.get_by_role("button", name="Discard it").click()
+    page.reload()
+    expect(offer).to_be_hidden()
+    step(page, "Model")
+    at(page, "/model/args/layers").fill("4")
+    settled(page, "ok")
+    page.get_by_role("button", name="Save draft").click()
+    page.wait_for_url("**/edit*")
+    assert page.evaluate("Object.keys(localStorage)") == []

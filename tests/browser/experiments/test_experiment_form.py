@@ -68,6 +68,27 @@ def open_row(page: Page, place: int) -> Any:
     return row(page, place)
 
 
+def test_a_warning_is_at_its_field_and_counted_in_the_bar_and_at_its_step(form: Page, look: Look) -> None:
+    page = form
+    expect(page.locator("[data-warning-list]")).to_be_hidden()
+    at(page, "/search/executions_per_trial").evaluate("field => field.value = '1'")
+    at(page, "/search/executions_per_trial").dispatch_event("input")
+    bar = page.locator("[data-warning-list] summary")
+    expect(bar).to_have_text("1 warning")
+    expect(page.get_by_label("1 warning", exact=True)).to_be_visible()
+    bar.click()
+    page.locator("[data-warning-list] a").click()
+    field = at(page, "/search/executions_per_trial")
+    expect(field).to_be_focused()
+    message = page.locator(f"[id='{field.get_attribute('aria-describedby')}']")
+    expect(message).to_contain_text("a lucky seed can make a trial the best")
+    assert field.get_attribute("aria-invalid") is None, "it may be submitted"
+    look(page, "experiment-form-warning")
+    field.fill("2")
+    expect(page.locator("[data-warning-list]")).to_be_hidden()
+    expect(message).to_have_count(0)
+
+
 def test_own_code_is_asked_for_only_where_it_is_the_template(form: Page) -> None:
     form.get_by_role("link", name="Model", exact=True).click()
     expect(form.get_by_role("group", name="Arguments")).to_be_visible()

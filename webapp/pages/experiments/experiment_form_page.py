@@ -8,7 +8,9 @@ from typing import Any
 from django.http import HttpResponse
 
 from jobs.models import Experiment, Project
+from jobs.queries.registry.registry import model_names
 from jobs.queries.runs.offered_devices import OfferedDevices, offered_devices
+from jobs.queries.runs.workers import live_pools
 from jobs.spec.formats.importing import READERS, Reader
 from jobs.spec.problems import Problem
 from jobs.spec.sections.version_model import VERSION
@@ -48,6 +50,7 @@ class ExperimentFormPage(Context):
     templates: list[TemplateInfo]
     policies: list[PolicyCard]
     devices: OfferedDevices
+    known: dict[str, list[str]]
     import_formats: ItemsView[str, Reader]
     browser_context: Json
     crumbs: Crumbs
@@ -73,6 +76,7 @@ def show_form(
     trail = [("Experiments", url("experiments", project.slug))]
     if experiment is not None:
         trail.append((experiment.name, url("experiment", project.slug, experiment.pk)))
+    devices = offered_devices()
     context = ExperimentFormPage(
         project=project,
         experiment=experiment,
@@ -86,7 +90,8 @@ def show_form(
         objective_fields=rows.OBJECTIVES,
         templates=[*TEMPLATES.values(), VERSION],
         policies=advice.policy_cards(project),
-        devices=offered_devices(),
+        devices=devices,
+        known={"pools": live_pools(), "gpus": list(devices.wanted), "models": model_names(project)},
         import_formats=READERS.items(),
         browser_context={
             **start.context_for_browser(request.user, project),

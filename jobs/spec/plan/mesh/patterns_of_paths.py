@@ -9,7 +9,9 @@ from jobs.spec.sections.mesh import LayoutRule
 
 MAX_PATTERN = 300
 """The most characters in a rule's pattern, as in the spec."""
-_DIGITS = re.compile(r"[0-9]+")
+_NUMBER = re.compile(r"\d+(?![A-Za-z])", re.ASCII)
+"""A number in a name, such as that of `dense_1`; the 2 of `conv2d` is none."""
+_LAST_NUMBER = re.compile(rf"_?{_NUMBER.pattern}", re.ASCII)
 
 
 def rules_for_paths(wanted: Mapping[str, Axes], paths: Sequence[str]) -> tuple[LayoutRule, ...]:
@@ -47,12 +49,16 @@ def _candidates(path: str) -> Iterator[str]:
     """
     parts = path.split("/")
     broad = [".*/" + "/".join(map(re.escape, parts[-length:])) for length in range(1, min(len(parts), 3))]
-    for pattern in (*broad, _any_numbers(path), re.escape(path)):
+    for pattern in (*broad, any_numbers(path), re.escape(path)):
         if len(pattern) <= MAX_PATTERN and patterns.refusal(pattern) is None:
             yield pattern
 
 
-def _any_numbers(path: str) -> str:
+def any_numbers(path: str) -> str:
     """Return a pattern for a path and all others that differ only in their numbers."""
-    texts = [re.escape(text) for text in _DIGITS.split(path)]
-    return "[0-9]+".join(texts)
+    return r"\d+".join(re.escape(text) for text in _NUMBER.split(path))
+
+
+def without_numbers(path: str) -> str:
+    """Return a path without its numbers: Keras names layers `dense`, `dense_1`, `dense_2`."""
+    return _LAST_NUMBER.sub("", path)

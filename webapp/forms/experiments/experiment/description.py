@@ -35,6 +35,7 @@ class Field:
         of: pointer to the field that selects the kind; by default the template.
         spec: the pointer in the spec, where it differs from `pointer`.
         wide: whether it fills a whole line.
+        listed: the list of known values that a text field offers: `pools`, `gpus` or `models`.
     """
 
     pointer: str
@@ -46,6 +47,7 @@ class Field:
     of: str = "/model/template"
     spec: str = ""
     wide: bool = False
+    listed: str = ""
 
     @property
     def leaf(self) -> Leaf:

@@ -78,7 +78,7 @@ RESOURCES = Section(
         Group(
             "Placement",
             (
-                F("/resources/pool", "Pool"),
+                F("/resources/pool", "Pool", listed="pools"),
                 F(
                     "/resources/labels",
                     "Labels",
@@ -103,6 +103,7 @@ RESOURCES = Section(
                     "/resources/gpu/name",
                     "Model or name",
                     "Words of the model, such as H200 or RTX 4090, or one device, such as gpu:1. Empty: any.",
+                    listed="gpus",
                 ),
                 F("/resources/gpu/memory_gb", "Memory of each (GB)", "At least. Empty: any."),
                 F(

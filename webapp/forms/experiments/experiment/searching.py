@@ -165,7 +165,11 @@ AFTER = Section(
             "Retrain the best",
             (
                 F("/after/retrain/top", "Best trials"),
-                F("/after/retrain/epochs_factor", "Factor", "Trains for int(best epoch × factor) epochs."),
+                F(
+                    "/after/retrain/epochs_factor",
+                    "Factor",
+                    "Trains for int(best epoch × factor) epochs; 1.2 adds one from the fifth epoch on.",
+                ),
                 F(
                     "/after/retrain/monitor",
                     "Choose the epoch by",
@@ -204,7 +208,10 @@ AFTER = Section(
         ),
         Group(
             "Register versions",
-            (F("/after/register/model", "Model"), F("/after/register/what", "What")),
+            (
+                F("/after/register/model", "Model", "A new name or an existing model.", listed="models"),
+                F("/after/register/what", "What"),
+            ),
             toggle="/after/register",
             initial={"model": "", "what": ["best"]},
         ),

@@ -86,7 +86,7 @@ def starting_spec(
     arguments = {name: defaults[name] for name in info.initial_arguments}
     fit: Json = {
         "epochs": 100,
-        "batch_size": 128 if profile is None or profile.rows >= 1000 else 32,
+        "batch_size": _batch_size(profile),
         "optimizer": "adam",
         "learning_rate": 0.001,
         # It watches the objective. Accuracy stays equal for some epochs even while a model improves.
@@ -114,6 +114,13 @@ def starting_spec(
         "resources": {"pool": "default", "slots": 1, "priority": 50},
     }
     return spec if base is None else fine_tuning.start_spec(spec, profile, base)
+
+
+def _batch_size(profile: Profile | None) -> int:
+    """Return a usual batch size that is at most half of the rows."""
+    if profile is None or profile.rows >= 1000:
+        return 128
+    return min(32, 2 ** max((profile.rows // 2).bit_length() - 1, 0))
 
 
 def ranges_of_fit(info: TemplateInfo) -> Mapping[str, Mapping[str, Any]]:

@@ -4,6 +4,7 @@
 import { answers } from "../../shared/connection/server.js";
 import { isLoggedIn } from "../../shared/connection/session.js";
 import { byId, closest, find } from "../../shared/elements.js";
+import { LocalDraft } from "../../shared/local-draft.js";
 import { AddHyperparameter } from "./add-hyperparameter.js";
 import { Check } from "./check.js";
 import { Exchange } from "./exchange.js";
@@ -64,7 +65,7 @@ check.addEventListener("verdict", (event) => {
   if (detail.state !== "ok" && detail.state !== "bad") return;
   space.accept(detail.ranges ?? []);
   if (errors.length) forgetRefusal(); // the same problems are now at their fields
-  problems.show(errors);
+  problems.show(errors, detail.plan?.warnings);
   json.showProblems(errors);
   mesh.showPlan(detail.plan ?? null);
   version.showPlan(detail.plan ?? null);
@@ -113,3 +114,6 @@ form.addEventListener(
   },
   true,
 );
+
+// Last, since a draft that is restored is an input of all fields.
+new LocalDraft(form);

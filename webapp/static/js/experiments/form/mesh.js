@@ -214,12 +214,26 @@ export class Mesh {
   showPlan(plan) {
     this.suggested = plan?.suggested_layout ?? [];
     find(this.form, "[data-thumb]", HTMLButtonElement).disabled = !this.suggested.length;
+    find(this.form, "[data-thumb-says]", HTMLElement).textContent = this.explanation(plan);
     const table = find(this.form, "[data-variables]", HTMLElement);
     const body = find(table, "tbody", HTMLElement);
     const variables = plan?.variables ?? [];
     body.replaceChildren(...variables.map((variable) => this.variable(variable)));
     table.hidden = !variables.length;
     if (variables.length) body.append(this.total(variables));
+  }
+
+  /**
+   * Return what the suggestion does, or why there is none.
+   * @param {Plan | null} plan
+   */
+  explanation(plan) {
+    if (this.suggested.length)
+      return "Few rules that divide the last dimension, in every model that the search may build.";
+    const { axes } = this;
+    if (axes.length && axes.every((axis) => axis.batch)) return "Needs an axis that does not divide the batch.";
+    if (plan?.variables_note && !plan.variables.length) return plan.variables_note;
+    return "No variable has a last dimension that this axis divides in every model.";
   }
 
   /** @param {Variable} variable */

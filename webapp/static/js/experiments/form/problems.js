@@ -1,4 +1,4 @@
-// Shows each problem at its field, counts them at the steps, and lists them with links to the fields.
+// Shows each problem and warning at its field, counts them at the steps, and lists them in the bar with links to the fields.
 
 /** @import { Problem } from "./types.js" */
 /** @import { Steps } from "./steps.js" */
@@ -38,6 +38,7 @@ export class Problems {
     this.form = form;
     this.steps = steps;
     this.list = find(form, "[data-problem-list]", HTMLDetailsElement);
+    this.warnings = find(form, "[data-warning-list]", HTMLDetailsElement);
     form.addEventListener("click", (event) => {
       const pointer = closest(event, "[data-goto]")?.dataset.goto;
       if (pointer === undefined) return;
@@ -46,19 +47,33 @@ export class Problems {
     });
   }
 
-  /** @param {Problem[]} problems */
-  show(problems) {
+  /**
+   * @param {Problem[]} problems
+   * @param {Problem[]} warnings whose pointers begin in the spec
+   */
+  show(problems, warnings = []) {
     for (const old of this.form.querySelectorAll("[data-problem-message]")) old.remove();
-    for (const input of this.form.querySelectorAll(".ef-fields [aria-invalid]")) {
+    for (const input of this.form.querySelectorAll(".ef-fields [aria-describedby^=problem-]")) {
       input.removeAttribute("aria-invalid");
       input.removeAttribute("aria-describedby");
     }
-    problems.forEach((problem, i) => this.place(problem, i));
-    this.count(problems);
-    this.list.hidden = !problems.length;
-    find(this.list, "summary", HTMLElement).textContent =
-      `${problems.length} problem${problems.length === 1 ? "" : "s"} to fix`;
-    find(this.list, "ul", HTMLElement).replaceChildren(...problems.map((problem) => this.item(problem)));
+    const placed = warnings.map((warning) => ({ ...warning, pointer: `/spec${warning.pointer}` }));
+    problems.forEach((problem, i) => this.place(problem, `problem-${i}`));
+    placed.forEach((warning, i) => this.place(warning, `problem-warning-${i}`, { isWarning: true }));
+    this.count(problems, placed);
+    this.fill(this.list, problems, `${problems.length} problem${problems.length === 1 ? "" : "s"} to fix`);
+    this.fill(this.warnings, placed, `${placed.length} warning${placed.length === 1 ? "" : "s"}`);
+  }
+
+  /**
+   * @param {HTMLDetailsElement} list
+   * @param {Problem[]} problems
+   * @param {string} words
+   */
+  fill(list, problems, words) {
+    list.hidden = !problems.length;
+    find(list, "summary", HTMLElement).textContent = words;
+    find(list, "ul", HTMLElement).replaceChildren(...problems.map((problem) => this.item(problem)));
   }
 
   /**
@@ -80,35 +95,55 @@ export class Problems {
 
   /**
    * @param {Problem} problem
-   * @param {number} index
+   * @param {string} id
+   * @param {{ isWarning?: boolean }} [options]
    */
-  place(problem, index) {
+  place(problem, id, { isWarning = false } = {}) {
     const element = this.element(problem.pointer);
     if (!element) return;
     const message = Object.assign(document.createElement("div"), {
-      className: "ty-error",
-      id: `problem-${index}`,
+      className: isWarning ? "ef-warning" : "ty-error",
+      id,
     });
+    if (isWarning) {
+      const icon = find(document, 'template[data-icon="warning"]', HTMLTemplateElement);
+      message.append(icon.content.cloneNode(true), " ");
+    }
     message.append(sentence(problem));
     message.dataset.problemMessage = "";
     if (element.matches("input, select, textarea")) {
-      element.setAttribute("aria-invalid", "true");
-      element.setAttribute("aria-describedby", message.id);
+      if (!isWarning) element.setAttribute("aria-invalid", "true");
+      const described = element.getAttribute("aria-describedby");
+      element.setAttribute("aria-describedby", described ? `${described} ${id}` : id);
     }
     const row = element.closest("[data-row-of=space]");
     (row ?? element.closest("[data-field]") ?? element.closest("legend")?.parentElement ?? element).append(message);
   }
 
-  /** @param {Problem[]} problems */
-  count(problems) {
+  /**
+   * @param {Problem[]} problems
+   * @param {Problem[]} warnings
+   */
+  count(problems, warnings) {
     for (const link of findAll(this.form, "[data-step]", HTMLElement)) {
       const owned = (link.dataset.owns ?? "").split(" ").filter(Boolean);
-      const found = problems.filter((problem) => owned.some((own) => this.isBelow(problem.pointer, own)));
-      const badge = find(link, ".ef-count", HTMLElement);
-      badge.hidden = !found.length;
-      badge.textContent = found.length ? String(found.length) : "";
-      badge.setAttribute("aria-label", found.length ? `${found.length} to fix` : "");
+      const below = (/** @type {Problem[]} */ all) =>
+        all.filter((problem) => owned.some((own) => this.isBelow(problem.pointer, own))).length;
+      this.badge(find(link, "[data-count=problems]", HTMLElement), below(problems), "to fix");
+      const found = below(warnings);
+      this.badge(find(link, "[data-count=warnings]", HTMLElement), found, found === 1 ? "warning" : "warnings");
     }
+  }
+
+  /**
+   * @param {HTMLElement} badge
+   * @param {number} found
+   * @param {string} words
+   */
+  badge(badge, found, words) {
+    badge.hidden = !found;
+    badge.textContent = found ? String(found) : "";
+    badge.setAttribute("aria-label", found ? `${found} ${words}` : "");
   }
 
   /**
@@ -141,6 +176,7 @@ export class Problems {
     const section = element.closest("[data-section]");
     if (section) this.steps.open(section.id, { focus: false });
     this.list.open = false;
+    this.warnings.open = false;
     const target = element.matches("[data-input=axes]") ? find(element, "select, button", HTMLElement) : element;
     for (const around of [element.closest("details"), element.closest("[data-more]")]) {
       if (around instanceof HTMLDetailsElement) around.open = true;
