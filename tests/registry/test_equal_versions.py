@@ -146,6 +146,19 @@ def test_a_file_that_is_uploaded_twice_is_one_version(yard: Yard) -> None:
     assert Job.objects.filter(kind="register").count() == 1
 
 
+def test_a_model_of_a_repeat_that_a_person_registers_is_the_version_of_the_first(
+    yard: Yard, django_capture_on_commit_callbacks: Any
+) -> None:
+    first, second = repeated(yard, "digits")
+    version = register(first)
+    with django_capture_on_commit_callbacks(execute=True):
+        made = registration.add_version(yard.model, version.artifact_id, by=yard.member)
+    assert (made.is_new, made.version) == (False, version)
+    second.refresh_from_db()
+    assert [warning["code"] for warning in second.warnings] == ["same_version"]
+    assert not Job.objects.filter(kind="register").exists(), "it is validated already"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_registrations_at_the_same_time_make_one_version(racing: Yard) -> None:
     jobs = [finished(racing, "digits") for _ in range(4)]

@@ -1,6 +1,7 @@
 """Creates versions from jobs' models, uploaded files and pipelines, and records their validation."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -246,8 +247,15 @@ def queue_description(version: ModelVersion, *, by: User) -> Job:
         return job
 
 
-def _create_or_find(model: RegisteredModel, **fields: Any) -> Registration:
-    """Create a version, or return the one that the model has for the same file, code and data already."""
+def _create_or_find(model: RegisteredModel, *, holds_job: bool = False, **fields: Any) -> Registration:
+    """Create a version, or return the one that the model has for the same file, code and data already.
+
+    Args:
+        model: the model.
+        holds_job: whether the caller has locked the job that made the file. If not, its job is locked after
+            the commit, since one that registers has locked its job before the model.
+        fields: the columns of the version.
+    """
     # Locked, so that the second of two simultaneous registrations finds the version of the first.
     deletions.require_present(model)
     version = _equal_version(model, **fields)
@@ -256,7 +264,10 @@ def _create_or_find(model: RegisteredModel, **fields: Any) -> Registration:
     name = f"version:{model.name}/{version.number}"
     job: Job | None = fields.get("source_job")
     if job is not None and job.pk != version.source_job_id:
-        _note_repetition(job, version)
+        if holds_job:
+            _note_repetition(job, version)
+        else:
+            transaction.on_commit(partial(_note_repetition, job, version))
     audit.record(
         "version.repeat",
         name,
@@ -295,9 +306,10 @@ def _equal_version(
 def _note_repetition(job: Job, version: ModelVersion) -> None:
     """Report on a job's page and in its events that its model is an earlier version."""
     message = f"Its model is {version}, bit by bit: no further version was added."
-    job_warnings.add_warning(job.pk, code=SAME_VERSION, message=message)
     body = events.event("warning", job, code=SAME_VERSION, message=message)
-    events.append(job.root_id_or_self, [body])
+    with transaction.atomic():
+        job_warnings.add_warning(job.pk, code=SAME_VERSION, message=message)
+        events.append(job.root_id_or_self, [body])
 
 
 def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
@@ -359,6 +371,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
         raise NotFound(_no_model(job), code="no_model")
     return _create_or_find(
         model,
+        holds_job=True,
         artifact=artifact.artifact,
         what=what,
         metrics=job.results.metrics,

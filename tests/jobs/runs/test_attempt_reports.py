@@ -11,7 +11,7 @@ from jobs.errors import StaleFence
 from jobs.messages import events as contract
 from jobs.models import Job
 from jobs.queries.runs import jobs as job_queries
-from jobs.queries.runs import phases
+from jobs.queries.search import phases
 from jobs.states import Outcome
 from jobs.store import StoredFile
 from tests.jobs.runs.test_attempts import all_events, expire, placed

@@ -15,11 +15,11 @@ from jobs.models import Job, Trial
 from jobs.queries.code import sandboxes
 from jobs.queries.code.sandboxes import Shown
 from jobs.queries.runs import jobs as job_queries
-from jobs.queries.runs import lost_work, phases, queue
+from jobs.queries.runs import lost_work, queue
 from jobs.queries.runs import restarts as restart_queries
 from jobs.queries.runs.lost_work import LostWork
 from jobs.queries.runs.restarts import Restart
-from jobs.queries.search import baseline, ensembles, outcomes, scoring, trials, waiting
+from jobs.queries.search import baseline, ensembles, outcomes, phases, scoring, trials, waiting
 from jobs.queries.search.algorithm_state import found_hyperparameters
 from jobs.queries.search.scoring import Scoring
 from jobs.spec.sections.search import Objective

@@ -17,9 +17,9 @@ from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.queries.code import dry_builds, sandboxes, script_checks
 from jobs.queries.data import datasets
 from jobs.queries.runs import jobs as job_queries
-from jobs.queries.runs import phases, restarts
+from jobs.queries.runs import restarts
 from jobs.queries.runs.restarts import Restart
-from jobs.queries.search import baseline, outcomes, scoring, trial_decisions, trial_details, waiting
+from jobs.queries.search import baseline, outcomes, phases, scoring, trial_decisions, trial_details, waiting
 from jobs.queries.search import ensembles as ensemble_queries
 from jobs.queries.search import trials as queries
 from jobs.queries.search.baseline import Comparison
