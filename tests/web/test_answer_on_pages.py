@@ -164,7 +164,7 @@ def test_shares_that_are_all_chance_are_a_sentence_without_bars(browser: Client,
     trials = search.trials.scored().count()
     Analysis.objects.create(job=search, kind=Analysis.Kind.IMPORTANCE, trials=trials, result=result)
     page = browser.get(f"/jobs/{search.pk}")
-    assert "No hyperparameter stands out" in text_of(page)
+    assert "No share is beyond chance" in text_of(page)
     assert "<meter" not in page.content.decode()
 
 
