@@ -148,13 +148,28 @@ def test_the_shares_of_importance_are_explained(browser: Client, search: Job) ->
     influence = {"verdict": "unclear", "trials": 12}
     importance = {
         "used": 12,
-        "importances": [{"name": "units", "alone": 0.68, "chance": 0.3, "influence": influence}],
+        "importances": [
+            {"name": "units", "alone": 0.68, "chance": 0.01, "influence": influence},
+            {"name": "rate", "alone": 0.32, "chance": 0.3, "influence": influence},
+        ],
     }
     trials = search.trials.scored().count()
     Analysis.objects.create(job=search, kind=Analysis.Kind.IMPORTANCE, trials=trials, result=importance)
     page = text_of(browser.get(f"/jobs/{search.pk}"))
     assert page.index("68 %") < page.index("the shares add up to 100 %, even if none matters")
     assert "share may be chance; no clear tendency" in page
+
+
+def test_shares_that_are_all_chance_are_a_sentence_without_bars(browser: Client, search: Job) -> None:
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    influence = {"verdict": "unclear", "trials": 12}
+    entry = {"name": "units", "alone": 1.0, "chance": 0.3, "influence": influence}
+    result = {"used": 12, "importances": [entry]}
+    trials = search.trials.scored().count()
+    Analysis.objects.create(job=search, kind=Analysis.Kind.IMPORTANCE, trials=trials, result=result)
+    page = browser.get(f"/jobs/{search.pk}")
+    assert "No share is beyond chance" in text_of(page)
+    assert "<meter" not in page.content.decode()
 
 
 def test_the_range_is_widened_in_the_search_space_of_the_form(browser: Client, search: Job) -> None:

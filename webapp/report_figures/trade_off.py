@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from webapp.report_figures.geometry import Frame, Tick, scale_of, unit_frame
-from webapp.templatetags import words
 
 WIDE = 10
-"""A horizontal axis is logarithmic if its largest value is so many times the smallest one."""
+"""A horizontal axis is logarithmic if its largest value is more than this multiple of the smallest one."""
 TICKS = 4
 
 
@@ -42,8 +41,10 @@ class TradeOff(NamedTuple):
     is_log: bool
 
 
-def draw_trade_off(points: Sequence[Point], in_words: Callable[[float], str]) -> TradeOff:
-    """Return the chart of at least two points; `in_words` shows a cost."""
+def draw_trade_off(
+    points: Sequence[Point], in_words: Callable[[float], str], in_digits: Callable[[float], str]
+) -> TradeOff:
+    """Return the chart of at least two points; `in_words` shows a cost, `in_digits` a metric."""
     costs = [point.cost for point in points]
     is_log = min(costs) > 0 and max(costs) / min(costs) > WIDE
     forward = math.log if is_log else float
@@ -61,7 +62,7 @@ def draw_trade_off(points: Sequence[Point], in_words: Callable[[float], str]) ->
             for share in shares
         ),
         y_ticks=tuple(
-            Tick(empty.y(share), words.number(up.low + share * (up.high - up.low), 3)) for share in shares
+            Tick(empty.y(share), in_digits(up.low + share * (up.high - up.low))) for share in shares
         ),
     )
     dots = [

@@ -31,6 +31,16 @@ def byte_size(count: float | None) -> str:
 
 
 @register.filter
+def code_words(code: str) -> str:
+    """Show a code that programs read as words.
+
+    >>> code_words("trials_keep_failing")
+    'trials keep failing'
+    """
+    return code.replace("_", " ")
+
+
+@register.filter
 def axes(names: Iterable[str | None]) -> str:
     """Show the mesh axis of each dimension of a variable, such as `–, model`; `whole` without any."""
     listed = [name or words.NONE for name in names]

@@ -78,8 +78,8 @@ class MetricRowOut(TypedDict):
     ]
     values: list[MeasuredValueOut | None]
     best: Annotated[
-        int | None,
-        Field(description="Index of the best value; null if the values are equal or not comparable."),
+        list[int],
+        Field(description="Indices of the best value; empty if the values are equal or not comparable."),
     ]
     close: Annotated[
         bool, Field(description="Whether another interval overlaps with that of the best value.")

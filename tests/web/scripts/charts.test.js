@@ -3,7 +3,7 @@
 import "./page.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byGaps, partsOf } from "../../../webapp/static/js/search/charts/gaps.js";
+import { arranged, partsOf } from "../../../webapp/static/js/search/charts/gaps.js";
 import { interpolate, valueAt } from "../../../webapp/static/js/search/charts/surface.js";
 
 const column = (key, values, more = {}) => ({
@@ -32,9 +32,21 @@ test("a line has a gap at the axis of a hyperparameter that was not active", () 
   assert.deepEqual(partsOf([OPTIMIZER, LOSS], 1), [[0, 1]]);
 });
 
-test("axes with gaps come first, so that the rest of each line reaches the metric", () => {
-  const keys = byGaps([OPTIMIZER, BETA, MOMENTUM], [0, 1, 2]).map(({ key }) => key);
-  assert.deepEqual(keys, ["momentum", "beta", "optimizer"]);
+test("axes of hyperparameters that are never active together are at both ends, so that lines have no gap", () => {
+  const columns = arranged([OPTIMIZER, BETA, MOMENTUM], LOSS, [0, 1, 2]);
+  assert.deepEqual(
+    columns.map(({ key }) => key),
+    ["beta", "optimizer", "loss", "momentum"],
+  );
+  assert.deepEqual(
+    [0, 1].map((index) => partsOf(columns, index)),
+    [[[1, 3]], [[0, 2]]],
+  );
+});
+
+test("a space without conditions keeps its order, and the metric is last", () => {
+  const size = column("size", [3, 2, 1]);
+  assert.deepEqual(arranged([size, OPTIMIZER], LOSS, [0, 1, 2]), [size, OPTIMIZER, LOSS]);
 });
 
 const whole = (values) => ({ low: Math.min(...values), high: Math.max(...values), to: (at) => at, from: (at) => at });

@@ -72,7 +72,7 @@ class ComparePage(Context):
 
 @page
 def compare(request: Request) -> HttpResponse:
-    """Show what the user may see of the requested jobs, experiments and versions."""
+    """Show the requested jobs, experiments and versions that the user may see."""
     lists = {name: request.GET.getlist(name) for name in NAMES}
     requested = read_requested(lists["job"], lists["experiment"], lists["version"])
     comparison = comparison_out(request.user, requested)
@@ -175,7 +175,7 @@ def _cost(
     ]
     if len(points) < 2:
         return Costs(title, None, f"Fewer than two of them have both this figure and the metric.{hint}")
-    return Costs(title, draw_trade_off(points, in_words), "")
+    return Costs(title, draw_trade_off(points, in_words, lambda value: words.number(value, 3)), "")
 
 
 def _number(subject: SubjectOut, name: str) -> float | None:

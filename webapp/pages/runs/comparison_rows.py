@@ -124,8 +124,8 @@ def _metric_row(row: MetricRowOut) -> Row:
         else Cell(
             words.number(value["value"]),
             _interval(value["low"], value["high"]),
-            at == row["best"],
-            title="best of these" if at == row["best"] else "",
+            at in row["best"],
+            title="best of these" if at in row["best"] else "",
         )
         for at, value in enumerate(row["values"])
     ]

@@ -6,19 +6,19 @@ The number of statements does not depend on how many are compared.
 from jobs.answers.runs.comparison import ComparisonOut, CurveSourceOut, SubjectOut
 from jobs.models import User
 from jobs.queries.runs.comparison.curves import curve_names
+from jobs.queries.runs.comparison.measured_rows import describe_rows, measured_rows_of, name_groups
 from jobs.queries.runs.comparison.metrics import Measured, compare_metrics, read_measured
 from jobs.queries.runs.comparison.requested import Requested
 from jobs.queries.runs.comparison.scores import Score, scores_of
 from jobs.queries.runs.comparison.settings import compare_settings
 from jobs.queries.runs.comparison.sizes import Size, sizes_of
 from jobs.queries.runs.comparison.subjects import Subject, find_subjects, why_without_test
-from jobs.queries.runs.comparison.test_rows import describe_rows, name_groups, test_rows_of
 
 
 def comparison_out(user: User, requested: Requested) -> ComparisonOut:
-    """Compare what `user` may see of the requested things."""
+    """Compare the requested things that `user` may see."""
     subjects, missing = find_subjects(user, requested)
-    measured, scores, rows = read_measured(subjects), scores_of(subjects), test_rows_of(subjects)
+    measured, scores, rows = read_measured(subjects), scores_of(subjects), measured_rows_of(subjects)
     tested = [at for at, each in enumerate(measured) if each.test]
     same, sentence = describe_rows([rows[at] for at in tested], [measured[at].test_rows for at in tested])
     groups = name_groups(rows)
@@ -41,7 +41,7 @@ def comparison_out(user: User, requested: Requested) -> ComparisonOut:
 
 
 def curve_sources(user: User, requested: Requested) -> list[tuple[str, CurveSourceOut | None]]:
-    """Return the names of what is compared, and whose learning curve represents each."""
+    """Return the name of each subject, and whose learning curve represents it."""
     subjects, _ = find_subjects(user, requested)
     scores = scores_of(subjects)
     return [

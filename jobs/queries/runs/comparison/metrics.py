@@ -137,26 +137,27 @@ def _row(
 ) -> MetricRowOut:
     used = {group for group, value in zip(groups, values, strict=True) if value is not None}
     is_comparable = len(used) == 1 and "" not in used
-    best = _best(values, direction) if is_comparable and direction is not None else None
-    is_close = best is not None and _overlaps(values, best)
+    best = _best(values, direction) if is_comparable and direction is not None else []
+    is_close = bool(best) and _overlaps(values, best)
     return MetricRowOut(part=part, name=name, direction=direction, values=values, best=best, close=is_close)
 
 
-def _best(values: Sequence[MeasuredValueOut | None], direction: Direction) -> int | None:
+def _best(values: Sequence[MeasuredValueOut | None], direction: Direction) -> list[int]:
     numbers = {at: value["value"] for at, value in enumerate(values) if value is not None}
     if len(set(numbers.values())) < 2:
-        return None
-    choose = max if direction == "max" else min
-    return choose(numbers, key=lambda at: numbers[at])
+        return []
+    best = (max if direction == "max" else min)(numbers.values())
+    return [at for at, number in numbers.items() if number == best]
 
 
-def _overlaps(values: Sequence[MeasuredValueOut | None], best: int) -> bool:
-    leader = values[best]
+def _overlaps(values: Sequence[MeasuredValueOut | None], best: Sequence[int]) -> bool:
+    """Return whether the interval of another value overlaps with that of the best one."""
+    leader = values[best[0]]
     if leader is None or leader["low"] is None or leader["high"] is None:
         return False
     low, high = leader["low"], leader["high"]
     return any(
         value["low"] <= high and value["high"] >= low
         for at, value in enumerate(values)
-        if at != best and value is not None and value["low"] is not None and value["high"] is not None
+        if at not in best and value is not None and value["low"] is not None and value["high"] is not None
     )

@@ -26,8 +26,6 @@ def compare_settings(subjects: Sequence[Subject]) -> tuple[list[SettingRowOut], 
         values = [None if settings is None else settings.get(pointer) for settings in flat]
         compared = [value for value, settings in zip(values, flat, strict=True) if settings is not None]
         is_equal = all(value == compared[0] for value in compared)
-        if is_equal and compared[0] in (None, [], {}):
-            continue  # a default that is nothing
         (equal if is_equal else differing).append(SettingRowOut(pointer=pointer, values=values))
     return differing, equal
 
@@ -38,7 +36,8 @@ def settings_of(subject: Subject) -> dict[str, Any] | None:
         return None
     spec = subject.revision.spec
     body = spec.model_dump(mode="json", by_alias=True, exclude={"version"})
-    flat = dict(_flatten(body, ""))
+    # An empty list is a setting that is not set.
+    flat = {pointer: value for pointer, value in _flatten(body, "") if value not in (None, [], {})}
     flat |= _space_of(spec)
     return flat | {VALUES + _escaped(name): value for name, value in subject.values.items()}
 

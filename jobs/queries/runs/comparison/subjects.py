@@ -21,7 +21,7 @@ class Subject:
     """Something to compare.
 
     Attributes:
-        kind: what it is.
+        kind: of the subject.
         name: unique in the comparison.
         job: the job that is compared; of an experiment its newest one; of a version the one that made it.
         model_job: the step of this job whose model represents it; None if there is no such model.
@@ -48,7 +48,7 @@ class Subject:
 
 
 def find_subjects(user: User, requested: Requested) -> tuple[list[Subject], list[str]]:
-    """Return what `user` may see of the requested things, and the names of the others."""
+    """Return the requested things that `user` may see, and the names of the others."""
     experiments = _experiments(user, requested.experiments)
     newest_jobs = {pk: job for pk, (_, job, _) in experiments.items() if job is not None}
     jobs = _jobs(user, {*requested.jobs, *newest_jobs.values()})

@@ -3,14 +3,31 @@
 /** @import { Column } from "../types.js" */
 
 /**
- * Return the columns of hyperparameters in an order in which lines have few gaps: those that are inactive in most trials
- * come first, and the others follow, so that their part of each line reaches the metric behind them.
- * @param {Column[]} columns
+ * Return the columns of hyperparameters and of the metric in an order in which lines have few gaps. Hyperparameters that
+ * are always active are in the middle and the metric follows them; of the others, those that are never active together
+ * are at different ends, so that each trial has one line where there are two kinds of trials.
+ * @param {Column[]} hyperparameters
+ * @param {Column} metric
  * @param {number[]} trials
  */
-export function byGaps(columns, trials) {
-  const gaps = new Map(columns.map((column) => [column, trials.filter((index) => isGap(column, index)).length]));
-  return [...columns].sort((a, b) => Number(gaps.get(b)) - Number(gaps.get(a)));
+export function arranged(hyperparameters, metric, trials) {
+  const active = new Map(
+    hyperparameters.map((column) => [column, new Set(trials.filter((index) => !isGap(column, index)))]),
+  );
+  const activeIn = (/** @type {Column} */ column) => active.get(column) ?? new Set();
+  const sometimes = hyperparameters.filter((column) => activeIn(column).size < trials.length);
+  const always = hyperparameters.filter((column) => !sometimes.includes(column));
+  /** @type {Column[]} */
+  const left = [];
+  /** @type {Column[]} */
+  const right = [];
+  for (const column of sometimes) {
+    const isApart = left.some((other) => ![...activeIn(column)].some((index) => activeIn(other).has(index)));
+    (isApart ? right : left).push(column);
+  }
+  left.sort((a, b) => activeIn(a).size - activeIn(b).size);
+  right.sort((a, b) => activeIn(b).size - activeIn(a).size);
+  return [...left, ...always, metric, ...right];
 }
 
 /**

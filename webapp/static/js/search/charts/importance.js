@@ -39,7 +39,7 @@ export const importance = {
     if (report.state === "too_few") return { title: `Needs ${report.needs} completed trials`, hint: tooFew(report) };
     if (report.result)
       return report.result.importances.every(({ chance }) => chance > RARE)
-        ? { title: "No hyperparameter stands out", hint: byChanceAlone(report) }
+        ? { title: "No share is beyond chance", hint: byChanceAlone(report) }
         : null;
     if (report.error && report.state === "fresh")
       return { title: "No importance for these trials", hint: report.error };

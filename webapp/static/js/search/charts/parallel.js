@@ -7,7 +7,7 @@ import { clamp, colourScale, evenSample, logMarks, middle, wholeMarks } from "..
 /** @import { Chart, Column, Condition, Look, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { axisNames, LINE } from "./axis-names.js";
-import { byGaps, partsOf } from "./gaps.js";
+import { arranged, partsOf } from "./gaps.js";
 import {
   control,
   directionOf,
@@ -51,7 +51,7 @@ export const parallel = {
     const values = numbersOf(metric);
     const direction = directionOf(scene, metric.key);
     const { all: scored } = drawn(scene, [metric]);
-    const columns = [...byGaps(store.of("hyperparameter"), scored), metric];
+    const columns = arranged(store.of("hyperparameter"), metric, scored);
     const { kept: all, left } = withinAxes(scene, scored, [{ column: metric, direction }]);
     const found = all.filter(view.fits);
     const lines = chosen(scene, found, all, metric, direction);

@@ -1,4 +1,4 @@
-"""Tells which subjects were measured on the same test rows."""
+"""Identifies the rows on which subjects were measured."""
 
 import hashlib
 import string
@@ -11,8 +11,8 @@ from jobs.queries.runs.comparison.subjects import Subject
 from jobs.spec.data.split_roles import canonical
 
 
-class TestRows(NamedTuple):
-    """The rows on which a subject was measured.
+class MeasuredRows(NamedTuple):
+    """The rows on which a subject was measured, for validation and for test.
 
     Attributes:
         digest: of the data, the split and the target; equal digests mean equal rows.
@@ -23,7 +23,7 @@ class TestRows(NamedTuple):
     data: str
 
 
-def test_rows_of(subjects: Sequence[Subject]) -> list[TestRows | None]:
+def measured_rows_of(subjects: Sequence[Subject]) -> list[MeasuredRows | None]:
     """Return each subject's test rows; None if unknown: of an upload, a script, or deleted data."""
     keys = [_dataset_version(subject) for subject in subjects]
     rows = DatasetVersion.objects.filter(pk__in={key for key in keys if key is not None})
@@ -35,7 +35,7 @@ def _dataset_version(subject: Subject) -> int | None:
     return subject.job.payload.dataset_version if subject.job is not None else None
 
 
-def _test_rows(subject: Subject, version: DatasetVersion | None) -> TestRows | None:
+def _test_rows(subject: Subject, version: DatasetVersion | None) -> MeasuredRows | None:
     spec = subject.revision.spec if subject.revision is not None else None
     # A script chooses its test rows itself.
     if spec is None or spec.data is None or version is None or spec.model.info.trains_itself:
@@ -45,10 +45,12 @@ def _test_rows(subject: Subject, version: DatasetVersion | None) -> TestRows | N
     target = spec.data.target or (profile.target if profile is not None else "")
     window = spec.data.window.model_dump_json() if spec.data.window is not None else ""
     text = "\0".join([version.digest, key_of(split), str(target), window])
-    return TestRows(hashlib.sha256(text.encode()).hexdigest(), f"{version.dataset.slug} v{version.number}")
+    return MeasuredRows(
+        hashlib.sha256(text.encode()).hexdigest(), f"{version.dataset.slug} v{version.number}"
+    )
 
 
-def name_groups(rows: Sequence[TestRows | None]) -> list[str]:
+def name_groups(rows: Sequence[MeasuredRows | None]) -> list[str]:
     """Return a letter for each subject that those with equal test rows share; empty if they are unknown."""
     digests = dict.fromkeys(row.digest for row in rows if row is not None)
     letters = {digest: _letter(at) for at, digest in enumerate(digests)}
@@ -60,7 +62,7 @@ def _letter(at: int) -> str:
     return letters[at] if at < len(letters) else letters[at // len(letters) - 1] + letters[at % len(letters)]
 
 
-def describe_rows(rows: Sequence[TestRows | None], counts: Sequence[int | None]) -> tuple[bool, str]:
+def describe_rows(rows: Sequence[MeasuredRows | None], counts: Sequence[int | None]) -> tuple[bool, str]:
     """Return whether all measured subjects share their test rows, and a sentence about it.
 
     Args:
