@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from jobs import access, clock
-from jobs.models import ApiToken, Job, PromotionRequest, Trial, User
+from jobs.models import ApiToken, Job, Project, PromotionRequest, Trial, User
 from jobs.queries.registry.authors import files_of
 from jobs.queries.runs import progress
 from jobs.queries.runs.open_failures import open_failures
@@ -93,18 +93,22 @@ class Home:
         return len(self.approvals) + len(self.failures) + len(self.expiring)
 
 
-def home_page(user: User) -> Home:
-    """Return the home page's contents for `user`."""
+def home_page(user: User, project: Project | None = None) -> Home:
+    """Return the home page's contents for `user`, of one project or of all."""
     now = clock.estimate()
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
+    if project is not None:
+        roots = roots.filter(project=project)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
     active = roots.filter(state__in=ACTIVE).order_by("-started")
     final = roots.filter(state__in=FINAL).exclude(finished=None)
     approvals = approvals_to_decide(user).select_related("model", "version", "requested_by")
+    if project is not None:
+        approvals = approvals.filter(model__project=project)
     expiring = _expiring_tokens(user, now)
     return Home(
         approvals=list(approvals.order_by("expires")[:MAX_ITEMS]),
-        failures=open_failures(user, since=now - FAILED_WITHIN, limit=MAX_ITEMS),
+        failures=open_failures(user, since=now - FAILED_WITHIN, limit=MAX_ITEMS, project=project),
         expiring=list(expiring.order_by("expires")[:MAX_ITEMS]),
         running=[_running_job(job) for job in active[:MAX_ITEMS]],
         finished=list(final.order_by("-finished")[:MAX_ITEMS]),

@@ -56,6 +56,7 @@ GET /docs/developers
 GET POST /mesh
 GET /projects
 GET POST /projects/new
+POST /projects/choose
 GET /jobs
 GET POST /jobs/orders
 GET /queue

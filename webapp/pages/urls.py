@@ -22,7 +22,7 @@ from webapp.pages.experiments import (
     scripts,
 )
 from webapp.pages.experiments.mesh_design import designer
-from webapp.pages.people import account, departures, people, projects, tokens
+from webapp.pages.people import account, departures, people, project_choice, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
 from webapp.pages.runs import job_orders, jobs, kind_submission, queue, reservations, workers
 from webapp.pages.search import answer, search_changes, trials
@@ -35,6 +35,7 @@ urlpatterns = [
     *docs.urls,
     *styleguide.urls,
     *projects.urls,
+    *project_choice.urls,
     *credentials.urls,
     *experiments.urls,
     *experiment_page.urls,
