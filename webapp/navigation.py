@@ -19,6 +19,7 @@ class Entry:
         name: its page's URL name.
         needs_project: whether its page belongs to the current project; without one it leads to making one.
         admin_only: whether it is shown to administrators alone.
+        scoped: whether its list shows the rows of the chosen project.
         counts: the key for the number beside it; empty for none.
         under: URL names, or their prefixes before `_`, for the pages below it.
     """
@@ -28,20 +29,21 @@ class Entry:
     name: str
     needs_project: bool = False
     admin_only: bool = False
+    scoped: bool = False
     counts: str = ""
     under: tuple[str, ...] = ()
 
 
 ENTRIES = (
-    Entry("Home", "home", "home"),
+    Entry("Home", "home", "home", scoped=True),
     Entry("Experiments", "flask", "experiments", needs_project=True, under=("experiment", "mesh")),
-    Entry("Jobs", "activity", "jobs", under=("job", "trial")),
-    Entry("Queue", "list-numbers", "queue"),
-    Entry("Models", "box", "models", under=("model", "version")),
+    Entry("Jobs", "activity", "jobs", scoped=True, under=("job", "trial")),
+    Entry("Queue", "list-numbers", "queue", scoped=True),
+    Entry("Models", "box", "models", scoped=True, under=("model", "version")),
     Entry("Approvals", "clipboard-check", "approvals", counts="approvals", under=("approval",)),
-    Entry("Endpoints", "rocket", "endpoints", under=("endpoint",)),
-    Entry("Datasets", "database", "datasets", under=("dataset",)),
-    Entry("Code", "code", "code"),
+    Entry("Endpoints", "rocket", "endpoints", scoped=True, under=("endpoint",)),
+    Entry("Datasets", "database", "datasets", scoped=True, under=("dataset",)),
+    Entry("Code", "code", "code", scoped=True),
     Entry("Workers", "server-2", "workers", under=("worker",)),
     Entry("Storage", "server", "storage", under=("storage", "deletion")),
     Entry("Projects", "folder", "projects", under=("project",)),
@@ -72,8 +74,12 @@ def visible_links(
     project: Project | None,
     here: str,
     counts: Mapping[str, int] | None = None,
+    scope: Project | None = None,
 ) -> list[Link]:
-    """Return the entries that `user` sees on the page with the URL name `here`."""
+    """Return the entries that `user` sees on the page with the URL name `here`.
+
+    The addresses of lists name the project of the `scope`, so that a copied one shows others the same.
+    """
     visible = []
     for entry in entries:
         if entry.admin_only and not user.is_superuser:
@@ -82,6 +88,8 @@ def visible_links(
             url = _address("project_new", "")
         else:
             url = _address(entry.name, project.slug if project and entry.needs_project else "")
+        if scope is not None and entry.scoped:
+            url = f"{url}?project={scope.slug}"
         pages = (entry.name, *entry.under)
         current = any(here == name or here.startswith(f"{name}_") for name in pages)
         visible.append(Link(entry.label, entry.icon, url, current, (counts or {}).get(entry.counts, 0)))

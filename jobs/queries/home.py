@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from jobs import access, clock
-from jobs.models import ApiToken, Job, PromotionRequest, Trial, User
+from jobs.models import ApiToken, Job, Project, PromotionRequest, Trial, User
 from jobs.queries.dismissals import Need, Thing, dismissed_needs, need_of, without_dismissed
 from jobs.queries.registry.authors import files_of
 from jobs.queries.runs import progress
@@ -116,13 +116,15 @@ class Home:
         return len(self.approvals) + len(self.failures) + len(self.expiring)
 
 
-def home_page(user: User) -> Home:
-    """Return the home page's contents for `user`."""
+def home_page(user: User, project: Project | None = None) -> Home:
+    """Return the home page's contents for `user`, of one project or of all."""
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
+    if project is not None:
+        roots = roots.filter(project=project)
     roots = roots.select_related("project", "created_by", "experiment", "revision")
     active = roots.filter(state__in=ACTIVE).order_by("-started")
     final = roots.filter(state__in=FINAL).exclude(finished=None)
-    needs = needs_of(user)
+    needs = needs_of(user, project)
     return Home(
         approvals=needs.approvals,
         failures=needs.failures,
@@ -134,15 +136,17 @@ def home_page(user: User) -> Home:
     )
 
 
-def needs_of(user: User) -> Needs:
-    """Return what needs `user`, without what they have dismissed."""
+def needs_of(user: User, project: Project | None = None) -> Needs:
+    """Return what needs `user` in one project or in all, without what they have dismissed."""
     now = clock.estimate()
     dismissed = dismissed_needs(user)
     # So many that enough remain.
     limit = MAX_ITEMS + len(dismissed)
     to_decide = approvals_to_decide(user).select_related("model", "version", "requested_by")
+    if project is not None:
+        to_decide = to_decide.filter(model__project=project)
     requests = list(to_decide.prefetch_related("decisions").order_by("expires")[:limit])
-    failed = open_failures(user, since=now - FAILED_WITHIN, limit=limit)
+    failed = open_failures(user, since=now - FAILED_WITHIN, limit=limit, project=project)
     tokens = list(_expiring_tokens(user, now).order_by("expires")[:limit])
     approvals = without_dismissed(requests, dismissed)
     failures = without_dismissed(failed, dismissed)

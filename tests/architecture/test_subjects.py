@@ -40,6 +40,7 @@ EXCEPTIONS = {
     "webapp/pages/documents": "reads the files of docs/",
     "webapp/pages/errors": "error pages",
     "webapp/pages/matching": "compares searches with names of pages and headings of documents",
+    "webapp/pages/people/project_choice": "the switcher of projects",
     "webapp/pages/page_names": "finds pages by their names",
     "webapp/pages/action_names": "finds what can be done with jobs, experiments and endpoints",
     "webapp/pages/form_encoding": "the encoding of all forms",

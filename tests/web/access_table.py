@@ -59,6 +59,7 @@ GET POST /mesh
 GET /projects
 GET POST /projects/new
 GET /compare
+POST /projects/choose
 GET /jobs
 GET POST /jobs/orders
 GET /queue

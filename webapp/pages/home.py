@@ -16,6 +16,7 @@ from jobs.queries.runs.workers import Pool
 from webapp.context import current_project
 from webapp.forms.people.dismissals import DismissForm
 from webapp.pages.shortcuts import Request, action, page, redirect, render_page
+from webapp.scope import scope_of
 from webapp.template_context import Context
 
 
@@ -37,7 +38,7 @@ def home(request: Request) -> HttpResponse:
     project = current_project(request, list(access.projects_of(request.user).order_by("name")))
     may_write = project is not None and access.can(request.user, project, Action.WRITE)
     context = HomePage(
-        home=query.home_page(request.user),
+        home=query.home_page(request.user, scope_of(request, request.user).project),
         pools=workers.pools_with_workers(request.user),
         find_in=project.slug if project is not None and may_write else "",
     )

@@ -27,6 +27,7 @@ from jobs import access
 from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Project, User
 from jobs.spec.problems import Problem
+from webapp import scope
 from webapp.http_errors import Unavailable
 from webapp.json_text import names_with_nul, nul_refused
 from webapp.template_context import Context, template_variables
@@ -196,9 +197,11 @@ def render_page(
     Raises:
         ValueError: two contexts have a variable with the same name.
     """
+    variables = template_variables(*contexts)
+    scope.show_rows(request, variables.values())
     is_part = bool(partial) and is_partial(request)
     name = f"{template}#{partial}" if is_part else template
-    response = django_render(request, name, template_variables(*contexts), status=status)
+    response = django_render(request, name, variables, status=status)
     # A page and its part have one address, and the browser's cache must not show one for the other.
     patch_vary_headers(response, ["HX-Request"])
     if is_part:

@@ -22,7 +22,7 @@ from webapp.pages.experiments import (
     scripts,
 )
 from webapp.pages.experiments.mesh_design import designer
-from webapp.pages.people import account, departures, invitations, people, projects, tokens
+from webapp.pages.people import account, departures, invitations, people, project_choice, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
 from webapp.pages.runs import comparison as job_comparison
 from webapp.pages.runs import job_orders, jobs, kind_submission, queue, reservations, run_again, workers
@@ -36,6 +36,7 @@ urlpatterns = [
     *docs.urls,
     *styleguide.urls,
     *projects.urls,
+    *project_choice.urls,
     *credentials.urls,
     *experiments.urls,
     *experiment_page.urls,

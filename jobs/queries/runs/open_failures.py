@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from jobs import access
 from jobs.kinds import kinds_that
 from jobs.kinds.base import Owner, Payload
-from jobs.models import CodeVersion, DatasetVersion, Job, ModelVersion, PromotionRequest, User
+from jobs.models import CodeVersion, DatasetVersion, Job, ModelVersion, Project, PromotionRequest, User
 from jobs.states import JobState
 
 MAX_LOOKED_AT = 100
@@ -28,10 +28,12 @@ STATE_FIELDS = frozenset(Payload.model_fields) - {"dataset_version"}
 """Fields of a payload with the progress of the job, not with its input."""
 
 
-def open_failures(user: User, *, since: datetime, limit: int) -> list[Job]:
+def open_failures(user: User, *, since: datetime, limit: int, project: Project | None = None) -> list[Job]:
     """Return the root jobs of `user` that failed after `since` and still need something, newest first."""
     failed = access.visible_jobs(user).roots().filter(state=JobState.FAILED, created_by=user)
     failed = failed.filter(finished__gt=since, project__isnull=False).exclude(experiment__archived=True)
+    if project is not None:
+        failed = failed.filter(project=project)
     failed = failed.exclude(Exists(_later_of_experiment(user)))
     newest = failed.select_related("project", "created_by", "experiment", "revision").order_by("-finished")
     jobs = list(newest[:MAX_LOOKED_AT])

@@ -37,6 +37,7 @@ from webapp.pages.shortcuts import (
     url,
     writable_projects,
 )
+from webapp.scope import scope_of
 from webapp.template_context import Context
 from webapp.uploads import received_code
 
@@ -59,7 +60,7 @@ class CodePage(Context):
 @page
 def list_page(request: Request) -> HttpResponse:
     """List the code versions in the user's projects, newest first."""
-    rows = queries.versions_with_file_counts(request.user)
+    rows = scope_of(request, request.user).limit(queries.versions_with_file_counts(request.user))
     if text := request.GET.get("q", "").strip():
         rows = rows.filter(name__icontains=text) | rows.filter(digest__startswith=text.lower())
     listed = page_of(rows, cursor=request.GET.get("cursor"), order="-pk")

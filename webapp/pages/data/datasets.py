@@ -22,6 +22,7 @@ from webapp.pages.shortcuts import (
     url,
     writable_projects,
 )
+from webapp.scope import scope_of
 from webapp.template_context import Context
 
 
@@ -39,7 +40,7 @@ class DatasetsPage(Context):
 @page
 def list_page(request: Request) -> HttpResponse:
     """List the data sets that the user may see, in projects and bundled ones."""
-    rows = queries.datasets_with_versions(request.user)
+    rows = scope_of(request, request.user).limit(queries.datasets_with_versions(request.user), or_shared=True)
     if text := request.GET.get("q", ""):
         rows = rows.filter(slug__icontains=text) | rows.filter(name__icontains=text)
     rows = rows.annotate(home=F("project__slug"))

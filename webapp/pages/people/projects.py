@@ -21,7 +21,7 @@ from jobs.queries.people.login_states import LoginState, login_states
 from jobs.queries.people.people import get_account
 from jobs.queries.people.projects import ProjectView
 from jobs.spec.data.credentials import LABELS
-from webapp.context import SESSION_KEY
+from webapp import scope
 from webapp.forms.code.settings import NetworkForm
 from webapp.forms.people.people import MemberForm, ProjectForm, ProjectSettingsForm
 from webapp.forms.people.quotas import QuotaRow, QuotasForm
@@ -81,7 +81,7 @@ def project_new(request: Request) -> HttpResponse:
         except (BadInput, Conflict) as error:
             form.add_problems(error)
         else:
-            request.session[SESSION_KEY] = project.slug
+            scope.choose(request, project)
             notify(request, f"Project {project.name} is created. Invite its people here.")
             return redirect("project_settings", project.slug)
     context = NewProjectPage(form=form, crumbs=crumbs(("Projects", reverse("projects")), "New"))
@@ -93,7 +93,7 @@ def project_new(request: Request) -> HttpResponse:
 def project_enter(request: Request, project: str) -> HttpResponse:
     """Make a project the current one, which pages without a project in their address use."""
     chosen = access.get_project(request.user, project)
-    request.session[SESSION_KEY] = chosen.slug
+    scope.choose(request, chosen)
     return redirect("experiments", chosen.slug)
 
 

@@ -33,6 +33,7 @@ from webapp.pages.shortcuts import (
     render_page,
     valid_choice,
 )
+from webapp.scope import scope_of
 from webapp.template_context import Context
 
 HISTORY_ROWS = 10
@@ -63,6 +64,7 @@ def endpoints(request: Request) -> HttpResponse:
     """List the endpoints that the user may see."""
     related = ("model__project", "production", "previous", "staging")
     rows = access.visible_endpoints(request.user).select_related(*related)
+    rows = scope_of(request, request.user).limit(rows, "model__project")
     live_only = request.GET.get("all") != "1"
     if live_only:
         rows = rows.exclude(production=None, staging=None)

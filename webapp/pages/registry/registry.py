@@ -33,6 +33,7 @@ from webapp.pages.shortcuts import (
     render_page,
     writable_projects,
 )
+from webapp.scope import scope_of
 from webapp.template_context import Context
 from webapp.uploads import model_on_disk
 
@@ -54,7 +55,7 @@ class ModelsPage(Context):
 @page
 def models(request: Request) -> HttpResponse:
     """List the models that the user may see, with their production versions."""
-    rows = queries.models_for_lists(request.user)
+    rows = scope_of(request, request.user).limit(queries.models_for_lists(request.user))
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"), order="name")
     names = versions.metric_names(m.endpoint.production for m in listed.items if m.endpoint.production)
     context = ModelsPage(

@@ -47,6 +47,7 @@ from webapp.pages.shortcuts import (
     writable_projects,
 )
 from webapp.pages.sorting import Header, column_header
+from webapp.scope import scope_of
 from webapp.template_context import Context
 
 FIELDS = {"text": "q", "person": "who"}
@@ -103,9 +104,8 @@ def jobs(request: Request) -> HttpResponse:
     chosen = JobFilter(
         **{field.name: request.GET.get(FIELDS.get(field.name, field.name), "") for field in fields(JobFilter)}
     )
-    rows = job_queries.jobs_for_lists(access.visible_jobs(request.user))
-    if project := request.GET.get("project"):
-        rows = rows.filter(project__slug=project)
+    scope = scope_of(request, request.user)
+    rows = scope.limit(job_queries.jobs_for_lists(access.visible_jobs(request.user)))
     sort = valid_choice(
         request.GET.get("sort"), [f"{sign}{name}" for name in SORTS for sign in ("", "-")], "-created"
     )
@@ -131,7 +131,7 @@ def jobs(request: Request) -> HttpResponse:
             for name, label in COLUMNS
         },
         unknown=unknown_value(chosen),
-        filtered=any(astuple(chosen)) or bool(project),
+        filtered=any(astuple(chosen)) or scope.project is not None,
     )
     return render_page(request, "runs/list.html", context, partial="rows")
 

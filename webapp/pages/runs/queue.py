@@ -14,6 +14,7 @@ from jobs.queries.runs.queue import Entry
 from jobs.queries.runs.shares import PoolShares, shares_of_pools
 from webapp.forms.runs.queue import ChangeForm
 from webapp.pages.shortcuts import Request, action, notify, page, redirect_back, render_page
+from webapp.scope import scope_of
 from webapp.template_context import Context
 
 
@@ -29,9 +30,15 @@ class QueuePage(Context):
 @page
 def queue(request: Request) -> HttpResponse:
     """List the waiting jobs and those that hold slots."""
+    scope = scope_of(request, request.user)
+    # The places stay those in the whole queue. Jobs that the user may not see are in no chosen project.
+    waiting, holding = (
+        [entry for entry in entries if scope.has(entry.job.project_id if entry.job else None)]
+        for entries in (query.waiting_jobs(request.user), query.active_jobs(request.user))
+    )
     context = QueuePage(
-        waiting=query.waiting_jobs(request.user),
-        holding=query.active_jobs(request.user),
+        waiting=waiting,
+        holding=holding,
         pools=shares_of_pools(request.user),
     )
     return render_page(request, "runs/queue.html", context, partial="live")
