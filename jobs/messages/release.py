@@ -96,6 +96,12 @@ class ReleasedVersion(Frozen):
     signature: JsonObject
     class_labels: tuple[str, ...] = ()
     # Left out without a value, as `Release.audit`.
+    multilabel: bool = Field(
+        default=False,
+        exclude_if=lambda multilabel: not multilabel,
+        description="Whether several of its classes may apply to one row; earlier releases do not say it.",
+    )
+    # Left out without a value, as `Release.audit`.
     code: ReleasedCode | None = Field(
         default=None,
         exclude_if=lambda code: code is None,

@@ -62,7 +62,7 @@ def encode_error(message: str, status: int) -> Response:
     return Response(f"failed: {message}".encode(), status, [*TEXT])
 
 
-def route(method: str, path: str) -> Route:
+def route(method: str, path: str, _: str) -> Route:
     if (method, path) == ("GET", "/csv/models"):
         return ViewRoute(list_models)
     if method == "POST" and (match := re.fullmatch(r"/csv/(\w+)", path)):

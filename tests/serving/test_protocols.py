@@ -131,6 +131,8 @@ class TestWithTokens:
 
 
 def test_the_operations_of_all_protocols_have_different_names() -> None:
-    assert set(predictions_by_name(PROTOCOLS)) == {"predict", "classify", "regress", "infer"}
+    assert set(predictions_by_name(PROTOCOLS)) == {
+        *("predict", "predict_labels", "classify", "regress", "infer")
+    }
     with pytest.raises(ValueError, match="two operations have the name 'score_lines'"):
         predictions_by_name((CSV, CSV))

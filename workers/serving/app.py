@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from jobs.logs.request_ids import request_id
+from jobs.messages.release import ReleasedVersion
 from jobs.spec.signature import Signature
 from workers.model_process.errors import NotFound, ServingError
 from workers.serving.asgi import Receive, Request, Scope
@@ -94,7 +95,7 @@ class ServingApp:
             request.access = await self._authenticator.check(request)
         if protocol is None:
             return self._metrics_response(request)
-        route = protocol.route(request.method, path)
+        route = protocol.route(request.method, path, request.query)
         if isinstance(route, PredictionRoute):
             if not await self._reaches(request, route.target):
                 raise NotFound(not_found(route.target))
@@ -125,7 +126,7 @@ class ServingApp:
         if prediction.check is not None:
             prediction.check(signature, approved.class_labels)
         outputs = await picked.version.predict(call.arrays, request, deadline)
-        version = AnsweringVersion(target.model, approved.number, signature, approved.class_labels)
+        version = answering(target.model, approved, signature)
         response = await self._bodies.encode(prediction, call, outputs, version, deadline)
         return name_version(response, picked)
 
@@ -170,7 +171,7 @@ class ServingApp:
         finally:
             self._bodies.open_requests -= 1
             seconds = time.monotonic() - request.arrived
-            model, name = route.target.model, route.prediction.name
+            model, name = route.target.model, route.prediction.api
             # Later: the request is answered first.
             asyncio.get_running_loop().call_soon(
                 self._counter.count, model, request.version, name, status, seconds
@@ -182,6 +183,11 @@ class ServingApp:
     def _reached(self, request: Request) -> frozenset[str] | None:
         """Return the models that the caller may ask; None for all."""
         return None if request.access is None else request.access.endpoints
+
+
+def answering(model: str, approved: ReleasedVersion, signature: Signature) -> AnsweringVersion:
+    """Return the version of a release as the protocols describe it."""
+    return AnsweringVersion(model, approved.number, signature, approved.class_labels, approved.multilabel)
 
 
 def name_version(response: Response, picked: PickedVersion) -> Response:

@@ -29,12 +29,13 @@ class Request:
         version: the version that was chosen to answer; 0 until then.
         access: the access that its token gives; None if no token is needed.
         http: the version of HTTP, such as `1.1`.
+        query: what follows the `?` in its address, not decoded.
         held: how many bytes of its body `BodyMemory` counts.
     """
 
     __slots__ = (
         *("_receive", "access", "address", "arrived", "headers", "held", "http", "method", "path"),
-        "version",
+        *("query", "version"),
     )
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -46,6 +47,7 @@ class Request:
         self.http: str = scope.get("http_version", "1.1")
         # Undecoded: a %2F or %3A inside a model name must not count as a separator
         self.path: str = scope["raw_path"].decode("ascii", "replace")
+        self.query: str = scope.get("query_string", b"").decode("ascii", "replace")
         self.headers: Headers = scope["headers"]
         self.address: str = (scope.get("client") or ("",))[0]
         self._receive = receive

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 from jobs.messages.traffic import NO_VERSION
 from jobs.spec.signature import Signature
 from workers.model_process.errors import ClientGone, DeadlineExceeded, ServingError
-from workers.serving.app import name_version
+from workers.serving.app import answering, name_version
 from workers.serving.asgi import Request
 from workers.serving.bodies.codec import SMALL_BYTES
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.hosts import check_host
 from workers.serving.protocols.protocol import (
-    AnsweringVersion,
     Call,
     Prediction,
     PredictionRoute,
@@ -86,7 +85,7 @@ class DirectPredictions:
         try:
             if self._hosts is not None:
                 check_host(request, self._hosts)
-            route = protocol.route(request.method, request.path)
+            route = protocol.route(request.method, request.path, request.query)
         except ServingError:
             return None
         if not isinstance(route, PredictionRoute) or not route.prediction.is_direct:
@@ -203,9 +202,7 @@ class DirectPrediction:
         assert self._picked is not None  # noqa: S101
         call, caller, bodies, picked = self._call, self._caller, self._predictions.bodies, self._picked
         prediction, approved = caller.prediction, picked.version.approved
-        version = AnsweringVersion(
-            caller.target.model, approved.number, self._signature, approved.class_labels
-        )
+        version = answering(caller.target.model, approved, self._signature)
         if bodies.encodes_at_once(prediction, call, outputs):
             response = self._run_step(prediction.encode, call, outputs, version)
             if response is not None:
@@ -250,7 +247,7 @@ class DirectPrediction:
         version = NO_VERSION if self._picked is None else self._picked.version.approved.number
         seconds = time.monotonic() - self._arrived
         # Later: the request is answered first.
-        model, name = caller.target.model, caller.prediction.name
+        model, name = caller.target.model, caller.prediction.api
         asyncio.get_running_loop().call_soon(
             predictions.counter.count, model, version, name, response.status, seconds
         )

@@ -23,7 +23,7 @@ from jobs.models import AuditEvent, Endpoint, ModelVersion, PromotionRequest, Re
 from jobs.queries.code import installation
 from jobs.queries.code.code import files_of
 from jobs.queries.registry import releases as queries
-from jobs.queries.registry.versions import is_foreign
+from jobs.queries.registry.versions import is_foreign, task_of
 from jobs.queries.runs import devices
 from jobs.spec.problems import Problem
 
@@ -346,9 +346,19 @@ def _released_version(version: ModelVersion) -> ReleasedVersion:
         bytes=version.artifact.bytes,
         signature=version.signature,
         class_labels=tuple(str(label) for label in version.class_labels),
+        multilabel=_is_multilabel(version),
         code=_released_code(version),
         mesh=_released_mesh(version),
     )
+
+
+def _is_multilabel(version: ModelVersion) -> bool:
+    """Return whether several classes of a version may apply to one row."""
+    try:
+        return bool(version.class_labels) and task_of(version) == "multilabel"
+    except ValueError:
+        # As below.
+        return False
 
 
 def _released_mesh(version: ModelVersion) -> ReleasedMesh | None:

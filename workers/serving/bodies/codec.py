@@ -108,6 +108,7 @@ class BodyCodec:
             "model": version.model,
             "number": version.number,
             "labels": list(version.class_labels),
+            "multilabel": version.multilabel,
         }
         frame = await self._run(fields, outputs, version.signature, deadline)
         headers = [

@@ -80,7 +80,9 @@ def _answer(frame: Frame, predictions: Mapping[str, Prediction[Any]]) -> Answer:
 
 def _encode(frame: Frame, prediction: Prediction[Any], signature: Signature) -> Answer:
     header, outputs = frame
-    version = AnsweringVersion(header["model"], header["number"], signature, tuple(header["labels"]))
+    version = AnsweringVersion(
+        header["model"], header["number"], signature, tuple(header["labels"]), header["multilabel"]
+    )
     response = prediction.encode(prediction.call.restore([], header["call"]), outputs, version)
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers or JSON]
     return Answer({"status": response.status, "headers": headers}, [np.frombuffer(response.body, np.uint8)])

@@ -18,6 +18,10 @@ class ApprovedView(Protocol):
     def number(self) -> int:
         """The version number."""
 
+    @property
+    def class_labels(self) -> tuple[str, ...]:
+        """The names of its classes, in the order of its output; empty if it has none."""
+
 
 class VersionView(Protocol):
     """One loaded version."""

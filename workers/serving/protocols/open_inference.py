@@ -13,6 +13,7 @@ from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.dtypes import TYPES
 from workers.model_process.errors import Forbidden, NotFound, Unavailable
 from workers.serving.protocols.catalog_view import CatalogView
+from workers.serving.protocols.labelled import refuse_labels
 from workers.serving.protocols.oip_columns import column_tensors
 from workers.serving.protocols.oip_infer import InferCall, encode_infer, parse_infer
 from workers.serving.protocols.oip_tensors import HEADER_LENGTH
@@ -84,7 +85,7 @@ def _owns(path: str) -> bool:
     return path == "/v2" or path.startswith("/v2/")
 
 
-def _route(method: str, path: str) -> Route:
+def _route(method: str, path: str, query: str) -> Route:
     match method, path:
         case "GET", "/v2":
             return ViewRoute(_server)
@@ -100,6 +101,7 @@ def _route(method: str, path: str) -> Route:
     if route is None or (method == "POST") != (route.verb == "infer"):
         raise NotFound(f"Not found: {method} {path}")
     if route.verb == "infer":
+        refuse_labels(query, "The Open Inference Protocol has no answer by class")
         return PredictionRoute(INFER, route.target)
     view = _model_ready if route.verb == "ready" else _model_metadata
     return ViewRoute(partial(view, route.target), route.target)
@@ -136,11 +138,14 @@ def _model_ready(target: Target, catalog: CatalogView, _: frozenset[str] | None)
 def _model_metadata(target: Target, catalog: CatalogView, _: frozenset[str] | None) -> Response:
     version = catalog.pick(target).version
     numbers = [version.approved.number for version in catalog.endpoint(target).available()]
-    return Response(encode_metadata(target.model, numbers, version.signature_now()))
+    labels = version.approved.class_labels
+    return Response(encode_metadata(target.model, numbers, version.signature_now(), labels))
 
 
-def encode_metadata(model: str, versions: list[int], signature: Signature) -> bytes:
-    """Return the model metadata; -1 means any size."""
+def encode_metadata(
+    model: str, versions: list[int], signature: Signature, class_labels: Sequence[str] = ()
+) -> bytes:
+    """Return the model metadata; -1 means any size. The classes are in the order of the output."""
     return orjson.dumps(
         {
             "name": model,
@@ -148,6 +153,7 @@ def encode_metadata(model: str, versions: list[int], signature: Signature) -> by
             "platform": "keras_jax",
             "inputs": column_tensors(signature) or [_metadata(spec) for spec in signature.inputs],
             "outputs": [_metadata(spec) for spec in signature.outputs],
+            **({"class_labels": list(class_labels)} if class_labels else {}),
         }
     )
 

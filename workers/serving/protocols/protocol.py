@@ -44,12 +44,14 @@ class AnsweringVersion(NamedTuple):
         number: the version number.
         signature: its inputs and outputs.
         class_labels: the names of its classes; empty for other models.
+        multilabel: whether several of its classes may apply to one row.
     """
 
     model: str
     number: int
     signature: Signature
     class_labels: tuple[str, ...]
+    multilabel: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Prediction[C: Call]:
     """An operation that sends the inputs in a request through a model.
 
     Attributes:
-        name: the label `API` in its metrics; unique among all protocols.
+        name: unique among all protocols.
         call: the class for parsed bodies.
         parse: returns the call in a body, for the value of `header`, the signature of the version that
             answers, and this version's pipeline if it takes table columns. Raises a
@@ -69,6 +71,7 @@ class Prediction[C: Call]:
         json_outputs: returns the outputs that `encode` writes as JSON, which takes long. None: all of them.
         check: raises BadRequest if versions with this signature and these class labels cannot answer. None:
             every version can.
+        counted_as: the label `API` in its metrics; None for its name.
     """
 
     name: str
@@ -79,11 +82,17 @@ class Prediction[C: Call]:
     json_bytes: Callable[[str], int | None] | None = None
     json_outputs: Callable[[C, Sequence[Array]], Sequence[Array]] | None = None
     check: Callable[[Signature, Sequence[str]], None] | None = None
+    counted_as: str | None = None
 
     @property
     def is_direct(self) -> bool:
         """Whether the direct path may answer, which does not check versions."""
         return self.check is None
+
+    @property
+    def api(self) -> str:
+        """Return its label in the metrics."""
+        return self.counted_as or self.name
 
 
 class PredictionRoute(NamedTuple):
@@ -117,15 +126,15 @@ class Protocol:
 
     Attributes:
         owns: returns whether a path belongs to it.
-        route: parses a method and a path that it owns, not percent-decoded. Raises a `ServingError` if they
-            are unknown.
+        route: parses a method, a path that it owns and the query behind it, none of them percent-decoded.
+            Raises a `ServingError` if they are unknown.
         predictions: its operations that `route` may return.
         encode_error: returns the response for a message and an error status.
         open_paths: paths that need no token: a load balancer has none.
     """
 
     owns: Callable[[str], bool]
-    route: Callable[[str, str], Route]
+    route: Callable[[str, str, str], Route]
     predictions: tuple[Prediction[Any], ...]
     encode_error: Callable[[str, int], Response] = json_error
     open_paths: frozenset[str] = frozenset()

@@ -16,6 +16,7 @@ from workers.model_process.dtypes import TYPES
 from workers.model_process.errors import BadRequest, NotFound
 from workers.serving.protocols.catalog_view import CatalogView
 from workers.serving.protocols.json_tensors import Body
+from workers.serving.protocols.labelled import QUERY_FIELD, asks_for_labels, encode_labelled, refuse_labels
 from workers.serving.protocols.protocol import (
     AnsweringVersion,
     Prediction,
@@ -61,7 +62,17 @@ def _parse_predict(body: Body, _: str | None, signature: Signature, pipeline: Pi
 
 
 def _encode_predict(call: PredictCall, outputs: Sequence[Array], version: AnsweringVersion) -> Response:
-    return Response(encode_predict(outputs, version.signature, rows=call.rows), headers=JSON)
+    if call.labels_field:
+        body = encode_labelled(outputs, version, key=call.key, field=call.labels_field)
+    else:
+        body = encode_predict(outputs, version.signature, rows=call.rows)
+    return Response(body, headers=JSON)
+
+
+def _parse_labelled(
+    body: Body, _: str | None, signature: Signature, pipeline: Pipeline | None
+) -> PredictCall:
+    return parse_predict(body, signature, pipeline)._replace(labels_field=QUERY_FIELD)
 
 
 def _parse_examples(
@@ -87,6 +98,14 @@ def _examples_prediction(verb: Verb) -> Prediction[ExamplesCall]:
 
 
 PREDICT = Prediction(name="predict", call=PredictCall, parse=_parse_predict, encode=_encode_predict)
+PREDICT_LABELS = Prediction(
+    name="predict_labels",
+    call=PredictCall,
+    parse=_parse_labelled,
+    encode=_encode_predict,
+    counted_as=PREDICT.name,
+)
+"""Another operation than `PREDICT`, because the address asks for the names and the body may not."""
 _PREDICTIONS: dict[str, Prediction[Any]] = {
     "predict": PREDICT,
     "classify": _examples_prediction("classify"),
@@ -129,12 +148,16 @@ def _owns(path: str) -> bool:
     return path[:4].lower() == "/v1/"
 
 
-def _route(method: str, path: str) -> Route:
+def _route(method: str, path: str, query: str) -> Route:
     verb, target = model_route(method, path)
     if verb == "status":
         return ViewRoute(partial(_status, target), target, no_versions)
     if verb == "metadata":
         return ViewRoute(partial(_metadata, target), target)
+    if verb != "predict":
+        refuse_labels(query, f":{verb} has one form of answers")
+    elif asks_for_labels(query):
+        return PredictionRoute(PREDICT_LABELS, target)
     return PredictionRoute(_PREDICTIONS[verb], target)
 
 
@@ -165,7 +188,9 @@ def _statuses(target: Target, catalog: CatalogView) -> Sequence[VersionStatus]:
 
 def _metadata(target: Target, catalog: CatalogView, _: frozenset[str] | None) -> Response:
     version = catalog.pick(target).version
-    return Response(encode_metadata(target.model, version.approved.number, version.signature_now()))
+    approved = version.approved
+    signature = version.signature_now()
+    return Response(encode_metadata(target.model, approved.number, signature, approved.class_labels))
 
 
 def encode_status(statuses: Iterable[VersionStatus]) -> bytes:
@@ -179,8 +204,13 @@ def encode_status(statuses: Iterable[VersionStatus]) -> bytes:
     return orjson.dumps({"model_version_status": entries})
 
 
-def encode_metadata(model: str, version: int, signature: Signature) -> bytes:
-    """Return the metadata body. Sizes are strings; -1 means any size."""
+def encode_metadata(
+    model: str, version: int, signature: Signature, class_labels: Sequence[str] = ()
+) -> bytes:
+    """Return the metadata body. Sizes are strings; -1 means any size.
+
+    TensorFlow Serving has no names of classes. They are in the order of the output.
+    """
     definition = {
         "inputs": column_tensors(signature) or {spec.name: _tensor(spec) for spec in signature.inputs},
         "outputs": {spec.name: _tensor(spec) for spec in signature.outputs},
@@ -191,6 +221,7 @@ def encode_metadata(model: str, version: int, signature: Signature) -> bytes:
         {
             "model_spec": {"name": model, "signature_name": "", "version": str(version)},
             "metadata": {"signature_def": {"signature_def": {SIGNATURE_NAME: definition}}},
+            **({"class_labels": list(class_labels)} if class_labels else {}),
         }
     )
 
@@ -224,4 +255,4 @@ def no_versions(target: Target) -> str:
     return f"Could not find {missing} of model {target.model}"
 
 
-TENSORFLOW_SERVING = Protocol(owns=_owns, route=_route, predictions=tuple(_PREDICTIONS.values()))
+TENSORFLOW_SERVING = Protocol(owns=_owns, route=_route, predictions=(*_PREDICTIONS.values(), PREDICT_LABELS))

@@ -24,6 +24,7 @@ from workers.serving.protocols.json_tensors import (
     to_array,
     type_name,
 )
+from workers.serving.protocols.labelled import BODY_FIELD
 from workers.serving.protocols.long_numbers import with_exact_numbers
 from workers.serving.protocols.table_rows import ROWS, check_keys, names_of_input, read_instances
 from workers.serving.protocols.tfs_predict import check_signature_name, parse_object
@@ -65,6 +66,10 @@ def parse_examples(body: Body, signature: Signature, pipeline: Pipeline | None =
     """
     request = with_exact_numbers(parse_object(body), body, pipeline)
     check_signature_name(request, "No signature was found with the name: {}")
+    if BODY_FIELD in request:
+        raise BadRequest(
+            f"{BODY_FIELD!r} is a field of :predict; a classification names its classes without it"
+        )
     context, examples = _features(request.get("context", {})), _examples(request)
     strings = len(request) + ("signature_name" in request) + len(context) + sum(map(len, examples))
     for number, example in enumerate(examples):

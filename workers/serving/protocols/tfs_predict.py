@@ -16,6 +16,7 @@ from workers.serving.protocols.json_tensors import (
     quote_value,
     to_array,
 )
+from workers.serving.protocols.labelled import BODY_FIELD, asks_for_labels_in_body
 from workers.serving.protocols.long_numbers import with_exact_numbers
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
 from workers.serving.protocols.plain_rows import parse_plain_rows
@@ -26,19 +27,31 @@ SIGNATURE_NAME = "serving_default"
 
 
 class PredictCall(NamedTuple):
-    """Input arrays in the signature's order, and whether the response is in row format."""
+    """A parsed predict body.
+
+    Attributes:
+        arrays: the inputs in the signature's order.
+        rows: whether the response is in row format.
+        labels_field: the field that asks for the names of the classes in the response; empty if none does.
+    """
 
     arrays: list[Array]
     rows: bool
+    labels_field: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return the key of the predictions in the response."""
+        return "predictions" if self.rows else "outputs"
 
     def fields(self) -> dict[str, Any]:
         """Return everything but the arrays as JSON."""
-        return {"rows": self.rows}
+        return {"rows": self.rows, "labels_field": self.labels_field}
 
     @classmethod
     def restore(cls, arrays: list[Array], fields: dict[str, Any]) -> Self:
         """Return the call with these arrays and `fields`."""
-        return cls(arrays, fields["rows"])
+        return cls(arrays, fields["rows"], fields["labels_field"])
 
 
 def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = None) -> PredictCall:
@@ -66,7 +79,8 @@ def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = 
         arrays = [read_predict(body, request, pipeline, names_of_input(signature, pipeline))]
     else:
         arrays = _read_tensors(body, request, signature.inputs)
-    return PredictCall(arrays, rows="instances" in request)
+    field = BODY_FIELD if asks_for_labels_in_body(request) else ""
+    return PredictCall(arrays, rows="instances" in request, labels_field=field)
 
 
 def _check_keys(request: dict[str, Any]) -> None:
@@ -82,7 +96,7 @@ def _check_keys(request: dict[str, Any]) -> None:
 
 def _read_tensors(body: Body, request: dict[str, Any], inputs: tuple[TensorSpec, ...]) -> list[Array]:
     """Return an array for each input. All have the same number of rows."""
-    strings = len(request) + ("signature_name" in request)
+    strings = len(request) + ("signature_name" in request) + (BODY_FIELD in request)
     if "instances" in request:
         columns = _columns_of_rows(request, inputs)
         if isinstance(request["instances"][0], dict):
