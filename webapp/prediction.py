@@ -33,24 +33,29 @@ def address() -> str:
         return DEFAULT
 
 
+LABELLED = "predict?labels=1"
+"""The verb of requests whose answers name the classes."""
+
+
 def curl_line(model: str, body: str, *, verb: str = "predict") -> str:
     """Return a command that sends a request to a model's production version."""
     return f"{_curl(model, verb)} -d {shlex.quote(body)}"
 
 
-def curl_image(model: str, column: str) -> str:
+def curl_image(model: str, column: str, *, verb: str = "predict") -> str:
     """Return a command that sends an image file to a model's production version."""
     # `json.dumps` and `printf` leave the place for the base64, `%s`, as it is.
     body = json.dumps({"instances": [{column.replace("%", "%%"): {"b64": "%s"}}]})
-    return f'printf {shlex.quote(body)} "$(base64 -w0 {IMAGE_FILE})" | {_curl(model)} -d @-'
+    return f'printf {shlex.quote(body)} "$(base64 -w0 {IMAGE_FILE})" | {_curl(model, verb)} -d @-'
 
 
-def _curl(model: str, verb: str = "predict") -> str:
+def _curl(model: str, verb: str) -> str:
     parts = ["curl", "-s"]
     # On the loopback address, the prediction server asks for no token.
     if urlsplit(address()).hostname not in ("127.0.0.1", "localhost", "::1"):
         parts += ["-H", '"Authorization: Bearer $TOKEN"']
-    return " ".join([*parts, f"{address()}/v1/models/{model}:{verb}"])
+    # Shells give a question mark a meaning of its own.
+    return " ".join([*parts, shlex.quote(f"{address()}/v1/models/{model}:{verb}")])
 
 
 def predict(model: str, version: int, instances: list[Any]) -> Any:

@@ -59,7 +59,11 @@ def commands(page: str) -> list[tuple[str, Any]]:
     """Return the path and the body of each curl command on a page."""
     shown = re.findall(r'id="use-(?:curl|form-\d+)">([^<]*)</pre>', page)
     words = [shlex.split(command) for command in shown]
-    return [(urlsplit(line[2]).path, json.loads(line[line.index("-d") + 1])) for line in words]
+    asked = [(urlsplit(line[2]), line) for line in words]
+    return [
+        (address.path + "?" * bool(address.query) + address.query, json.loads(line[line.index("-d") + 1]))
+        for address, line in asked
+    ]
 
 
 def answers(served: Served, asked: list[tuple[str, Any]]) -> list[Any]:
@@ -79,9 +83,21 @@ def answers(served: Served, asked: list[tuple[str, Any]]) -> list[Any]:
     return asyncio.run(send())
 
 
+def with_probabilities(served: Served) -> Served:
+    """Return a model whose outputs are the probabilities of its classes."""
+
+    def compute(x: Any) -> Any:
+        scores = np.exp(np.tanh(served.compute(x)))
+        return (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    return served._replace(compute=compute)
+
+
 def numbers(answer: dict[str, Any]) -> Any:
     """Return the numbers for the only row of an answer, without the names of classes."""
     (row,) = answer.get("predictions") or answer["results"]
+    if isinstance(row, dict):
+        row = list(row["probabilities"].values())
     values = row if isinstance(row, list) else [row]
     return np.array([value[1] if isinstance(value, list) else value for value in values])
 
@@ -93,9 +109,12 @@ def test_all_examples_of_a_table_run_and_give_the_same_answer(
 ) -> None:
     names = ("store", "amount", "city") if window else tuple(VISITS)
     served = served_table(tmp_path, {n: VISITS[n] for n in names}, outputs=outputs, window=window)
+    if outputs == 3:
+        served = with_probabilities(served)
     registered(people, served, task="multiclass" if outputs == 3 else "regression", target="label")
     asked = commands(page_of(people))
-    assert [path.rpartition(":")[2] for path, _ in asked] == ["predict", "predict", verb]
+    labelled = ["predict?labels=1"] if outputs == 3 else []
+    assert [path.rpartition(":")[2] for path, _ in asked] == ["predict", *labelled, "predict", verb]
     first, *others = map(numbers, answers(served, asked))
     for other in others:
         np.testing.assert_allclose(other, first, rtol=1e-6)
@@ -107,14 +126,30 @@ def test_the_examples_of_a_tensor_run(people: People) -> None:
     version.signature, version.class_labels = served.signature.model_dump(mode="json"), list("abcd")
     version.save()
     asked = commands(page_of(people))
-    assert [path.rpartition(":")[2] for path, _ in asked] == ["predict", "predict", "classify"]
+    assert [path.rpartition(":")[2] for path, _ in asked] == [
+        "predict",
+        "predict?labels=1",
+        "predict",
+        "classify",
+    ]
+    # This model doubles numbers: they are no probabilities.
+    asked = [(path, body) for path, body in asked if "?" not in path]
     assert len(answers(served, asked)) == 3
 
 
 def test_the_answer_of_a_classifier_is_the_probability_of_each_class(people: People, tmp_path: Path) -> None:
     registered(people, served_table(tmp_path, VISITS), task="multiclass", target="kind")
     meaning = "Each prediction has the probability of each class of kind, in this order: "
-    assert f"{meaning}{', '.join(CLASSES)}." in page_of(people)
+    page = page_of(people)
+    assert f"{meaning}{', '.join(CLASSES)}." in page
+    # Both forms of the answer.
+    plain, labelled = [
+        json.loads(text) for text in re.findall(r'tabindex="0">({"predictions[^<]*|{\s+"pred[^<]*)<', page)
+    ]
+    (row,) = labelled["predictions"]
+    assert list(row["probabilities"]) == list(CLASSES)
+    assert list(row["probabilities"].values()) == plain["predictions"][0]
+    assert row["label"] == CLASSES[int(np.argmax(plain["predictions"][0]))]
 
 
 def test_the_answer_of_a_binary_classifier_names_its_class(people: People, tmp_path: Path) -> None:
@@ -123,11 +158,20 @@ def test_the_answer_of_a_binary_classifier_names_its_class(people: People, tmp_p
     page = page_of(people)
     assert "the probability of the class yes of churned; no has 1 minus this number." in page
     assert ":classify" in page
+    assert '{"predictions": [[0.8]]}' in page and '"label": "yes"' in page
+
+
+def test_labels_that_apply_together_are_a_list(people: People, tmp_path: Path) -> None:
+    registered(people, served_table(tmp_path, VISITS), task="multilabel", target="tags")
+    page = page_of(people)
+    assert f'"label": [\n        "{CLASSES[0]}",\n        "{CLASSES[-1]}"\n      ]' in page
 
 
 def test_the_answer_of_a_regression_has_the_units_of_its_column(people: People, tmp_path: Path) -> None:
     registered(people, served_table(tmp_path, VISITS, outputs=1), task="regression", target="price")
-    assert "Each prediction is a value of price, in the units of this column." in page_of(people)
+    page = page_of(people)
+    assert "Each prediction is a value of price, in the units of this column." in page
+    assert "labels=1" not in page
 
 
 def test_the_answer_of_an_uploaded_model_is_called_a_score(people: People, tmp_path: Path) -> None:

@@ -2,15 +2,18 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs.models import ModelVersion
 from jobs.queries.registry import versions
 from jobs.spec.signature import Signature, Verb, answers, takes_flat_features
 from webapp import prediction
+from webapp.pages.registry.tryout_answer import LABEL_THRESHOLD
 
 SHOWN_LABELS = 12
+LABELLED_TITLE = "The class and the probabilities by name"
 
 
 class Example(NamedTuple):
@@ -22,7 +25,11 @@ class Example(NamedTuple):
 
 def further_examples(version: ModelVersion, signature: Signature, body: str) -> list[Example]:
     """Return commands that send the row of a predict body in the other forms that the version takes."""
-    if not body or any(column.type == "image" for column in signature.columns):
+    image = next((column.name for column in signature.columns if column.type == "image"), None)
+    if image is not None:
+        command = prediction.curl_image(version.model.name, image, verb=prediction.LABELLED)
+        return [Example(LABELLED_TITLE, command)] if answer_example(version, signature) else []
+    if not body:
         return []
     (instance,) = json.loads(body)["instances"]
     return [
@@ -32,6 +39,8 @@ def further_examples(version: ModelVersion, signature: Signature, body: str) -> 
 
 
 def _forms(version: ModelVersion, signature: Signature, instance: Any) -> Iterator[tuple[str, str, Any]]:
+    if answer_example(version, signature) is not None:
+        yield LABELLED_TITLE, prediction.LABELLED, {"instances": [instance]}
     names = [column.name for column in signature.columns]
     if signature.window is not None:
         lists = [[row.get(name) for name in names] for row in instance["rows"]]
@@ -47,7 +56,7 @@ def _forms(version: ModelVersion, signature: Signature, instance: Any) -> Iterat
     if not takes_flat_features(signature):
         return
     labels = [str(label) for label in version.class_labels]
-    titles: dict[Verb, str] = {"classify": "The classes with their names", "regress": "As a regression"}
+    titles: dict[Verb, str] = {"classify": "Pairs of class and score", "regress": "As a regression"}
     for verb, title in titles.items():
         if answers(verb, signature, labels):
             yield title, verb, {"examples": [_features(signature, instance)]}
@@ -65,6 +74,58 @@ def _flat(value: Any) -> Any:
     if not isinstance(value, list):
         return value
     return [leaf for item in value for leaf in (_flat(item) if isinstance(item, list) else [item])]
+
+
+@dataclass(frozen=True)
+class AnswerExample:
+    """An answer of a classifier with made-up numbers, as JSON.
+
+    Attributes:
+        classes: their names in the order of the numbers.
+        plain: as TensorFlow Serving answers; empty for many classes.
+        labelled: the same by name; empty for many classes.
+        is_checked: whether an answer by name depends on the numbers, which may be no probabilities.
+    """
+
+    classes: Sequence[str]
+    plain: str
+    labelled: str
+    is_checked: bool
+
+
+def answer_example(version: ModelVersion, signature: Signature) -> AnswerExample | None:
+    """Return an answer of a version in both forms; None if it does not return a number for each class."""
+    labels = [str(label) for label in version.class_labels]
+    if not labels or len({*labels}) < len(labels) or not answers("classify", signature, labels):
+        return None
+    multilabel = versions.task_of(version) == "multilabel"
+    numbers = _made_up(len(labels), multilabel=multilabel)
+    shape = signature.outputs[0].shape
+    # A binary model may return only the probability of its second class, with or without an axis for it.
+    plain: object = numbers if shape == (len(labels),) else numbers[-1:] if shape else numbers[-1]
+    applies = [label for label, number in zip(labels, numbers, strict=True) if number > LABEL_THRESHOLD]
+    by_name = dict(zip(labels, numbers, strict=True))
+    row = {"label": applies if multilabel else applies[0], "probabilities": by_name}
+    is_short = len(labels) <= SHOWN_LABELS
+    return AnswerExample(
+        labels,
+        plain=_in_json({"predictions": [plain]}) if is_short else "",
+        labelled=json.dumps({"predictions": [row]}, ensure_ascii=False, indent=2) if is_short else "",
+        is_checked=_returns_scores(version),
+    )
+
+
+def _made_up(count: int, *, multilabel: bool) -> list[float]:
+    """Return a number for each class: the last one is the most probable, and two labels apply."""
+    if multilabel:
+        return [0.9 if position in (0, count - 1) else 0.1 for position in range(count)]
+    rest = [round(0.2 / max(count - 1, 1), 3)] * (count - 1)
+    return [*rest, round(1 - sum(rest), 3)]
+
+
+def _returns_scores(version: ModelVersion) -> bool:
+    """Return whether the numbers may be no probabilities: code and uploads may return logits."""
+    return version.code_id is not None or version.what == "uploaded"
 
 
 def _in_json(content: Any) -> str:
@@ -92,8 +153,7 @@ def meaning_of_output(version: ModelVersion, signature: Signature) -> str:
 
 
 def _meaning_of_scores(version: ModelVersion, labels: list[str], width: int) -> str:
-    # Code and uploaded files may return other numbers, such as logits.
-    word = "score" if version.code_id is not None or version.what == "uploaded" else "probability"
+    word = "score" if _returns_scores(version) else "probability"
     target = versions.target_of(version)
     of_target = f" of {target}" if target else ""
     if len(labels) == 2 and width == 1:

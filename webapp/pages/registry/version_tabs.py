@@ -105,6 +105,7 @@ class UseTab(Context):
     signature: Signature | None
     further: Sequence[use_examples.Example]
     meaning: str
+    answer: use_examples.AnswerExample | None
 
 
 def _use_tab(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> tuple[Context, ...]:
@@ -125,6 +126,7 @@ def _use_tab(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> tuple
         signature=signature,
         further=() if signature is None else use_examples.further_examples(row, signature, example),
         meaning="" if signature is None else use_examples.meaning_of_output(row, signature),
+        answer=None if signature is None else use_examples.answer_example(row, signature),
     )
     return use, tryout.positions_context(row)
 
