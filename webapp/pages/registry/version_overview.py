@@ -12,8 +12,8 @@ from jobs.models import Endpoint, Job, ModelVersion, PromotionRequest, User
 from jobs.public_path import beside_public_path
 from jobs.queries.data import datasets
 from jobs.queries.experiments import base_versions
+from jobs.queries.registry import origins, versions
 from jobs.queries.registry import registry as queries
-from jobs.queries.registry import versions
 from jobs.queries.registry.smaller_versions import smaller_version_jobs, smaller_version_refusal
 from jobs.queries.runs import model_reports
 from jobs.queries.runs.model_reports import StoredReport
@@ -80,9 +80,7 @@ def overview_contexts(
         by_code=versions.measured_by_code(row.source_job),
         validation=versions.validation_metric_values(row),
         weighted_by=datasets.weight_column(row.source_job) if row.source_job is not None else "",
-        links=[
-            (link, address_of_link(link, row, request.user)) for link in versions.lineage_chain(row, stages)
-        ],
+        links=_origin_links(request.user, row, stages),
         requests=row.promotions.select_related("requested_by").order_by("-pk")[:10],
         promotion_form=promotion_form or (PromotionForm() if may_request and may_run else None),
         may_run=may_run,
@@ -106,6 +104,22 @@ def _smaller_versions(user: User, row: ModelVersion) -> SmallerVersions:
         and not access.can(user, row.model.project, Action.RUN_CODE),
         smaller_jobs=smaller_version_jobs(row),
     )
+
+
+def _origin_links(user: User, row: ModelVersion, stages: list[str]) -> list[tuple[versions.Link, str]]:
+    """Return the chain from data set to endpoint with addresses, behind the models that it was made of."""
+    made_of = [
+        (versions.Link(origin.kind, origin.title, origin.detail), _address_of_origin(origin))
+        for origin in origins.origins_of(row, user)
+    ]
+    chain = [(link, address_of_link(link, row, user)) for link in versions.lineage_chain(row, stages)]
+    return [*made_of, *chain]
+
+
+def _address_of_origin(origin: origins.Origin) -> str:
+    if origin.version is None:
+        return reverse("job", args=[origin.job.pk])
+    return reverse("version", args=[origin.version.model.name, origin.version.number])
 
 
 def address_of_link(link: versions.Link, row: ModelVersion, user: User) -> str:
