@@ -105,6 +105,13 @@ TEST_METRICS: dict[str, tuple[tuple[Task, ...], Literal["min", "max"]]] = {
 """The metrics that gates compare on test rows, named as in evaluations."""
 
 
+def known_direction(metric: str) -> Literal["min", "max"] | None:
+    """Return the better direction for a metric on test rows; None if it is unknown."""
+    if metric in TEST_METRICS:
+        return TEST_METRICS[metric][1]
+    return EVALUATION_METRICS.get(metric)
+
+
 def gate_metrics_for(task: Task) -> list[str]:
     """List the metrics that gates can compare for `task`."""
     return [name for name, (tasks, _) in TEST_METRICS.items() if task in tasks]

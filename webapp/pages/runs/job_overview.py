@@ -96,6 +96,7 @@ class JobOverview(Context):
 
     by_code: bool
     candidates: list[dict[str, Any]]
+    sorted_by: str
     has_versions: bool
     to_request: list[ModelVersion]
     validated: ModelVersion | None
@@ -124,7 +125,9 @@ def _job_overview(request: Request, row: Job) -> JobOverview:
     # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
     evaluated_job = [row] if row.facts.evaluates else []
     members = [*evaluated_job, *row.children.evaluating()]
-    candidates = [entry for member in members if (entry := evaluations.summarize_candidate(member))]
+    summaries = [entry for member in members if (entry := evaluations.summarize_candidate(member))]
+    sorted_by = evaluations.deciding_metric(summaries, outcomes.objective_of(row).metric)
+    candidates = evaluations.best_first(summaries, sorted_by) if sorted_by else summaries
     by_job = versions.versions_by_job(request.user, [member.pk for member in members])
     registered = [version for job_versions in by_job.values() for version in job_versions]
     recommended, best_single = recommendation.recommend_model(row), retrained_models.best_retrained(row)
@@ -132,6 +135,7 @@ def _job_overview(request: Request, row: Job) -> JobOverview:
     proposed = [version for job in advised for version in by_job.get(job.pk, [])]
     return JobOverview(
         by_code=versions.measured_by_code(row),
+        sorted_by=sorted_by,
         candidates=[entry | {"versions": by_job.get(entry["job"].pk, [])} for entry in candidates],
         has_versions=bool(registered),
         to_request=versions.unrequested_candidates(proposed),
