@@ -218,6 +218,6 @@ def test_the_requester_sees_the_approval_without_a_reload(people: People, open_a
     request.decisions.create(user=people.approver, verdict="approve", comment="well done")
     type(request).objects.filter(pk=request.pk).update(state="approved", generation=1)
     expect(page.get_by_role("region", name="Outcome")).to_contain_text("generation 1")
-    expect(page.get_by_role("region", name="Gates")).to_contain_text("approved")
+    expect(page.get_by_role("region", name="Outcome")).to_contain_text("approved")
     expect(page.get_by_role("region", name="Thread")).to_contain_text("well done")
     expect(page.locator("#toasts")).to_contain_text("This request is now approved.")

@@ -3,9 +3,9 @@
 import pytest
 
 from jobs.actions.registry import gate_rules, promotions, registration
-from jobs.actions.registry.gates import AUTHORSHIP
 from jobs.errors import Forbidden
 from jobs.models import Artifact, Job, JobArtifact, ModelVersion, PromotionRequest, Role, User
+from jobs.queries.registry.gates import AUTHORSHIP
 from jobs.spec.gates import GateRules
 from tests.registry.conftest import GOOD_GATES, Yard, in_inbox, judge
 

@@ -10,6 +10,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from jobs.errors import TrainyardError
+from jobs.queries.registry.gates import gate_title
 from jobs.spec.labels import labels_text as of_labels
 from jobs.spec.name_lists import write_names
 from webapp.templatetags import problem_labels, words
@@ -77,6 +78,19 @@ def duration(seconds: float | dt.timedelta | None) -> str:
 def number(value: float | None, digits: int = 4) -> str:
     """Show a number with `digits` significant digits; None is a dash."""
     return words.number(_none_if_empty(value), digits)
+
+
+@register.filter
+def gate_name(name: str) -> str:
+    """Return the name of a gate in words."""
+    return gate_title(name)
+
+
+@register.filter
+def signed(value: float | None, digits: int = 4) -> str:
+    """Show a difference with `digits` significant digits and its sign; None is a dash."""
+    text = words.number(_none_if_empty(value), digits)
+    return f"+{text}" if value and value > 0 else text
 
 
 @register.filter

@@ -8,10 +8,9 @@ from pydantic import ValidationError
 from jobs.errors import GatesOpen
 from jobs.models import GateRevision, PromotionRequest
 from jobs.queries.registry import gate_rules
-from jobs.queries.registry.gates import Gate, unevaluated_gates
+from jobs.queries.registry.gates import AUTHORSHIP, Gate, unevaluated_gates
 from jobs.spec.problems import first
 
-AUTHORSHIP = "rules_written_by_others"
 MAX_DETAIL = 2000
 
 

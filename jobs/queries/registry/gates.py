@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict
 from jobs.models import PromotionRequest
 from jobs.spec.sections.search import Direction
 
+AUTHORSHIP = "rules_written_by_others"
+"""The gate that is there if the requester or the author changed the rules."""
 GateState = Literal["passed", "failed", "skipped", "not_evaluated", "overridden"]
 
 
@@ -55,6 +57,13 @@ def unevaluated_gates(gates: list[Gate]) -> list[str]:
     return [gate.name for gate in gates if gate.state == "not_evaluated"]
 
 
+def gate_title(name: str) -> str:
+    """Return a gate's name in words. Floors and slices are named after their metric, column and value."""
+    kind, _, subject = name.partition(":")
+    title = _TITLES.get(kind, name)
+    return f"{title}: {subject}" if subject and kind in _TITLES else title
+
+
 def next_step(gate: Gate) -> str:
     """Return the requester's or the approver's next step for a gate that has not passed."""
     if gate.state == "not_evaluated":
@@ -64,6 +73,21 @@ def next_step(gate: Gate) -> str:
     kind = gate.name.partition(":")[0]
     return _NEXT_STEPS.get(kind, "Correct the cause that is named here, then request the promotion again.")
 
+
+_TITLES = {
+    "loads": "File loads",
+    "digest": "Digest",
+    "signature": "Signature",
+    "metric": "Metric against the champion",
+    "better_than_baseline": "Lead over a constant prediction",
+    "finite": "Finite predictions",
+    "batch_invariance": "Independence of the batch",
+    "latency": "Latency",
+    "floor": "Floor",
+    "slice": "Slice",
+    "gates": "Job of the gates",
+    AUTHORSHIP: "Rules written by others",
+}
 
 _ASK = "ask an approver to change the gates of the model, then request the promotion again."
 _NEXT_STEPS = {

@@ -99,7 +99,7 @@ def test_a_gate_without_a_metric_shows_its_numbers_as_they_are(filled: Yard) -> 
     measured = {"name": "metric", "metric": "accuracy", "state": "passed", "value": 0.5, "limit": 0.49}
     judge(promotion, {"gates": [counted, measured]})
     text = text_of(see(filled.approver, f"/approvals/{promotion.pk}"))
-    assert "finite passed 0 0 –" in text and "0.5000" in text
+    assert "Finite predictions passed 0 0 –" in text and "0.5000" in text
     assert re.search(r"If you approve, v\d+ goes into production", text)
 
 
@@ -131,3 +131,45 @@ def test_a_request_shows_its_rules_each_comparison_and_the_next_step(filled: Yar
     assert "revision 2 applies to later requests" in text
     assert "log_loss 0.4300 against 0.4900: gain 0.0600 (0.0300 to 0.0900), passes" in text
     assert "Next: Choose a smaller model or quantize it." in text
+
+
+def test_the_metrics_of_a_request_show_the_difference_to_the_champion(filled: Yard) -> None:
+    promotion = PromotionRequest.objects.latest("pk")
+    champion = present(filled.endpoint.production)
+    for version, figures in (
+        (champion, {"accuracy": 0.5, "log_loss": 0.25, "own": 2.0}),
+        (promotion.version, {"accuracy": 0.75, "log_loss": 0.75, "own": 1.5, "f1_macro": 0.5}),
+    ):
+        version.metrics = {"test": figures}
+        version.save()
+    text = text_of(see(filled.approver, f"/approvals/{promotion.pk}")).split("Difference")[1]
+    assert "Accuracy 0.7500 0.5000 +0.2500 better" in text
+    assert "Log loss 0.7500 0.2500 +0.5000 worse" in text
+    assert "own 1.500 2.000 -0.5000" in text
+    assert "F1, mean over classes 0.5000 – –" in text
+
+
+def test_the_decision_with_its_state_is_before_the_gates(filled: Yard) -> None:
+    promotion = filled.pending()
+    page = see(filled.approver, f"/approvals/{promotion.pk}").content.decode().split("<main")[1]
+    before, gates = page.split('aria-label="Gates"')
+    assert "waiting for a decision" in before.split('aria-label="Decide"')[1]
+    # The states below are those of gates.
+    assert "ty-state" not in gates.split("<table")[0]
+
+
+def test_gates_have_names_in_words(filled: Yard) -> None:
+    promotion = filled.request()
+    names = ["better_than_baseline", "floor:f1_macro", "slice:city=Paris", "of_a_later_release"]
+    judge(promotion, {"gates": [{"name": name, "state": "not_evaluated"} for name in names]})
+    page = see(filled.approver, f"/approvals/{promotion.pk}")
+    text = text_of(page)
+    for title in (
+        "Lead over a constant prediction",
+        "Floor: f1_macro",
+        "Slice: city=Paris",
+        "of_a_later_release",
+    ):
+        assert text.count(title) >= 2, "in the table, and at the box that accepts it"
+    assert "better_than_baseline" not in text
+    assert 'value="better_than_baseline"' in page.content.decode()

@@ -1,10 +1,11 @@
 """Lists promotion requests, and shows one with its gates, comments and decision buttons."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -23,6 +24,7 @@ from jobs.queries.paging import Page
 from jobs.queries.registry import deciders, endpoints, gate_rules, gates, versions
 from jobs.queries.registry import promotions as queries
 from jobs.queries.registry.gates import Gate, GateState
+from jobs.spec.sections import measures
 from webapp.forms.registry.registry import DecisionForm
 from webapp.pages.shortcuts import (
     Crumbs,
@@ -95,6 +97,23 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
     )
 
 
+class Figure(NamedTuple):
+    """A test metric of the version beside that of the champion.
+
+    Attributes:
+        name: the metric.
+        mine, theirs: the version's value, and the champion's.
+        difference: the version's value minus the champion's; None if one is missing.
+        verdict: `better`, `worse` or `the same`; empty for a metric whose better direction is unknown.
+    """
+
+    name: str
+    mine: float | None
+    theirs: float | None
+    difference: float | None
+    verdict: str
+
+
 @dataclass(frozen=True)
 class PromotionPage(Context):
     """A promotion request: its gates, figures, comments and decision form."""
@@ -107,7 +126,7 @@ class PromotionPage(Context):
     gate_rules: GateRevision | None
     newer_gates: int | None
     open_gates: list[str]
-    figures: list[tuple[str, float | None, float | None]]
+    figures: list[Figure]
     computed_by: str
     champion_is_measured: bool
     evaluation_job: int | None
@@ -164,16 +183,14 @@ def _promotion_context(request: Request, row: PromotionRequest) -> PromotionPage
     )
 
 
-def _compare_metrics(
-    row: PromotionRequest, champion: ModelVersion | None
-) -> tuple[list[tuple[str, float | None, float | None]], str, bool]:
+def _compare_metrics(row: PromotionRequest, champion: ModelVersion | None) -> tuple[list[Figure], str, bool]:
     """Return the test metrics for the version and the champion.
 
     If users' code made a version, its metrics were computed beside this code, which could change them.
     So those that the gates have measured take their place.
 
     Returns:
-        Name and both values for each metric; `gates` or `code` if code made a version; and whether the
+        Both values for each metric; `gates` or `code` if code made a version; and whether the
         champion's values come from the gates.
     """
     mine, theirs = versions.metric_values(row.version), versions.metric_values(champion) if champion else {}
@@ -185,9 +202,22 @@ def _compare_metrics(
             theirs, champion_is_measured = measured["champion"], True
         computed_by = "gates" if "challenger" in measured else "code"
     return (
-        [(name, value, theirs.get(name)) for name, value in mine.items()],
+        [_figure(name, value, theirs.get(name)) for name, value in mine.items()],
         computed_by,
         champion_is_measured,
+    )
+
+
+def _figure(name: str, mine: float | None, theirs: float | None) -> Figure:
+    if mine is None or theirs is None:
+        return Figure(name, mine, theirs, None, "")
+    difference = mine - theirs
+    direction = measures.known_direction(name)
+    if direction is None or not math.isfinite(difference):
+        return Figure(name, mine, theirs, difference, "")
+    gain = difference if direction == "max" else -difference
+    return Figure(
+        name, mine, theirs, difference, "better" if gain > 0 else "worse" if gain < 0 else "the same"
     )
 
 
