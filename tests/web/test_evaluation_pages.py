@@ -130,8 +130,8 @@ def test_a_version_shows_the_facts_of_its_validation(people: People) -> None:
     common: dict[str, Any] = {"by": people.owner, "project": people.project, "state": "completed"}
     make_job(kind="register", payload={"version": version.pk}, results=results, **common)
     text = text_of(see(people, "/models/plain/versions/1"))
-    assert "Saved by Keras 3.15.1" in text
-    assert "Checked on 32 sample rows" in text
+    assert "Keras version 3.15.1" in text
+    assert "Validation sample 32 rows" in text
 
 
 def test_a_calibration_of_no_rows_has_no_figure() -> None:

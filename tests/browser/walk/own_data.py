@@ -55,7 +55,7 @@ def train(user: Visitor, template: str, *, epochs: int, learning_rate: float) ->
 def release(trainer: Visitor, approver: Visitor, model: str) -> None:
     """Follow the job's link to the version, request its promotion, and approve it as another person."""
     trainer.follow(trainer.page.get_by_role("main").get_by_role("link", name=f"{model} v1", exact=True).first)
-    expect(trainer.page.get_by_label("Why")).to_be_visible()
+    expect(trainer.page.get_by_label("Reason")).to_be_visible()
     request(trainer, "The first model of this file.")
     approver.go("Approvals")
     approver.follow(row_of(approver, model).get_by_role("link"))

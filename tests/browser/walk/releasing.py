@@ -28,10 +28,12 @@ def open_candidate(user: Visitor, version: int) -> None:
 
 
 def request(user: Visitor, why: str) -> None:
-    user.page.get_by_label("Why").fill(why)
+    user.page.get_by_label("Reason").fill(why)
     user.send("Request promotion")
     user.mark()
-    expect(user.card("Gates").locator(".card-header .ty-state")).to_have_text("ended, waiting for a decision")
+    expect(user.card("Decide").locator(".card-header .ty-state")).to_have_text(
+        "gates ended, waiting for a decision"
+    )
     user.assert_not_reloaded()
 
 
@@ -68,7 +70,6 @@ def approve(user: Visitor, version: int) -> None:
 
 def expect_released(user: Visitor, version: int) -> None:
     expect(user.page.get_by_role("heading", level=1)).to_have_text(f"{MODEL} v{version} to production")
-    expect(user.card("Gates").locator(".card-header .ty-state")).to_have_text("released")
     expect(user.card("Outcome").locator(".ty-state")).to_have_text("released")
 
 

@@ -1,3 +1,4 @@
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,33 @@ def statuses(user: User, *paths: str) -> dict[str, int]:
 @pytest.mark.parametrize("who", ["owner", "member", "approver", "viewer"])
 def test_everyone_in_the_project_sees_every_page(filled: Yard, who: str) -> None:
     assert statuses(getattr(filled, who), *PAGES) == dict.fromkeys(PAGES, 200)
+
+
+@pytest.mark.parametrize(
+    ("path", "region"),
+    [
+        ("/models", "Models"),
+        ("/models/digits", "Versions"),
+        ("/models/digits", "History"),
+        ("/approvals?view=all", ""),
+    ],
+)
+def test_each_cell_has_the_name_of_its_column_for_phones(filled: Yard, path: str, region: str) -> None:
+    page = see(filled.approver, path).content.decode()
+    part = page.split(f'aria-label="{region}"')[1] if region and f'aria-label="{region}"' in page else page
+    table = part.split("ty-named-cells")[1].split("</table>")[0]
+    heads = [one_line_of(head) for head in re.findall(r"<th\b[^>]*>(.*?)</th>", table, re.DOTALL)]
+    rows = table.split("<tbody>")[1].split("</tr>")[:-1]
+    assert rows
+    for row in rows:
+        names = re.findall(r'<td\b[^>]*\bdata-column="([^"]*)"', row)
+        assert len(names) == len(re.findall(r"<td\b", row)) == len(heads)
+        assert [name.replace(",", "") for name in names] == heads
+
+
+def one_line_of(markup: str) -> str:
+    """Return the text in markup, in one line."""
+    return " ".join(re.sub(r"<[^>]*>", " ", markup).split())
 
 
 @pytest.mark.parametrize(
@@ -136,7 +164,8 @@ def test_an_open_page_of_a_request_follows_its_approval(filled: Yard) -> None:
         assert part(name, was).status_code == 204, "nothing has changed"
     promotions.approve(waiting, comment="well done", by=filled.approver)
     gates, outcome, thread = (part(name, was) for name, was in before)
-    assert "approved" in gates.content.decode()
+    assert "part=gates&amp;was" not in gates.content.decode(), "they run no more"
+    assert "approved" in outcome.content.decode()
     assert "well done" in thread.content.decode()
     assert "Released as generation" in outcome.content.decode()
     assert "expires" not in outcome.content.decode()

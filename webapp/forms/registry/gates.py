@@ -30,7 +30,7 @@ class RulesForm(forms.Form):
         help_text="In ms, for the 95th percentile of the time for one row. Empty: no ceiling.",
     )
     comment = forms.CharField(
-        label="Why",
+        label="Reason",
         required=False,
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 2}),

@@ -93,7 +93,7 @@ class CardForm(SharedTextForm):
 class PromotionForm(ReadForm):
     stage = forms.ChoiceField(choices=[("production", "production"), ("staging", "staging")])
     comment = forms.CharField(
-        required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 2}), label="Why"
+        required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 2}), label="Reason"
     )
 
 
