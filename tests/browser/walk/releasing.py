@@ -31,9 +31,7 @@ def request(user: Visitor, why: str) -> None:
     user.page.get_by_label("Reason").fill(why)
     user.send("Request promotion")
     user.mark()
-    expect(user.card("Decide").locator(".card-header .ty-state")).to_have_text(
-        "gates ended, waiting for a decision"
-    )
+    expect(user.card("Decide").locator(".card-header .ty-state")).to_have_text("waiting for a decision")
     user.assert_not_reloaded()
 
 
