@@ -139,7 +139,7 @@ def test_candidates_are_sorted_by_the_objective_with_one_recommended_above_them(
     assert [row.label for row in page.context["candidates"] if row.is_best_trial] == [f"Retrain trial {best}"]
     text = text_of(page)
     assert text.index("Serve this") < text.index("Retrain trial 2") < text.index("Answer best:")
-    assert "Validation 0.95 0.9 to 0.97 Test accuracy 0.96 Size" in text
+    assert "Validation 0.9500 0.9000 to 0.9700 Test accuracy 0.9600 Size" in text
     assert "Register" in text and "registered as" not in text, "no version was made"
 
 

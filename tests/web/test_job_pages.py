@@ -183,17 +183,20 @@ def test_a_job_leads_to_its_project_and_experiment_on_every_tab_and_to_the_form(
     browser: Client, search: Job, people: People
 ) -> None:
     experiment = present(search.experiment)
-    step = make_job(experiment=experiment, by=people.owner, kind="train", state="completed", parent=search)
+    step = make_job(
+        experiment=experiment, by=people.owner, kind="train", state="completed", parent=search,
+        title="Retrain trial 1",
+    )  # fmt: skip
     above = [people.project.name, experiment.name]
     for tab in ("overview", "trials", "logs", "attempts", "spec"):
         page = browser.get(f"/jobs/{search.pk}", {"tab": tab})
-        assert [label for label, _ in page.context["crumbs"]] == [*above, search.title]
+        assert [label for label, _ in page.context["crumbs"]] == [*above, f"Job {search.pk}"]
         assert f'href="/p/yard/experiments/{experiment.pk}/edit"' in page.content.decode()
     crumbs = browser.get(f"/jobs/{step.pk}").context["crumbs"]
-    assert [label for label, _ in crumbs] == [*above, search.title, step.title]
+    assert [label for label, _ in crumbs] == [*above, f"Job {search.pk}", "Retrain trial 1"]
     assert crumbs[1][1] == f"/p/yard/experiments/{experiment.pk}" and crumbs[2][1] == f"/jobs/{search.pk}"
     trial = browser.get(f"/jobs/{search.pk}/trials/1").context["crumbs"]
-    assert [label for label, _ in trial] == [*above, search.title, "Trial 1"]
+    assert [label for label, _ in trial] == [*above, f"Job {search.pk}", "Trial 1"]
     assert "Edit and run" not in text_of(browser_of(people.viewer).get(f"/jobs/{search.pk}"))
 
 

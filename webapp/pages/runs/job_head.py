@@ -30,7 +30,7 @@ from webapp.pages.runs.job_commands import accepted_commands, may_revise
 from webapp.pages.runs.job_overview import RegistrationChoice, registration_context, runs_script
 from webapp.pages.runs.job_steps import StepGroup, group_steps
 from webapp.pages.runs.job_tabs import preloaded_modules, trial_looks
-from webapp.pages.runs.job_trail import trail_to_job
+from webapp.pages.runs.job_trail import name_in_trail, trail_to_job
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -114,7 +114,7 @@ def _job_head(
             for name in tabs
         ],
         here=here,
-        crumbs=crumbs(*trail_to_job(row), row.title or f"Job {row.pk}"),
+        crumbs=crumbs(*trail_to_job(row), name_in_trail(row)),
         edit_url=_edit_url(row) if may_write else "",
         may_write=may_write,
         may_run=may_run,

@@ -7,7 +7,6 @@ from typing import Any
 from jobs.models import Job
 from jobs.spec.space.hyperparameters import describe_values
 from webapp.template_context import Context
-from webapp.templatetags import words
 
 SECTIONS = {
     "data": "Data",
@@ -76,4 +75,4 @@ def _text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(_text(entry) for entry in value)
-    return words.number(value) if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -17,5 +17,11 @@ def trail_to_job(row: Job) -> list[tuple[str, str]]:
     if row.project is None or row.experiment is None:
         trail.append(("Jobs", url("jobs", project=row.project.slug if row.project is not None else "")))
     if row.parent is not None:
-        trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
+        trail.append((name_in_trail(row.parent), reverse("job", args=[row.parent_id])))
     return trail
+
+
+def name_in_trail(row: Job) -> str:
+    """Return a job's name below its experiment: its number if it is only called like that."""
+    is_named = row.title and (row.experiment is None or row.title != row.experiment.name)
+    return row.title if is_named else f"Job {row.pk}"

@@ -31,7 +31,7 @@ from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.search.trials import TrialForm
 from webapp.pages.runs.job_overview import Again, buttons_to_train, runs_script
 from webapp.pages.runs.job_tabs import pair_metrics, space_of
-from webapp.pages.runs.job_trail import trail_to_job
+from webapp.pages.runs.job_trail import name_in_trail, trail_to_job
 from webapp.pages.runs.jobs import job_page
 from webapp.pages.runs.run_settings import settings_context
 from webapp.pages.shortcuts import (
@@ -178,7 +178,7 @@ def _ensemble_candidates(row: Trial) -> list[Candidate]:
 
 
 def _crumbs(row: Trial) -> Crumbs:
-    job = (row.job.title or f"Job {row.job_id}", reverse("job", args=[row.job_id]))
+    job = (name_in_trail(row.job), reverse("job", args=[row.job_id]))
     return crumbs(*trail_to_job(row.job), job, f"Trial {row.number}")
 
 
