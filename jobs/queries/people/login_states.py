@@ -33,11 +33,6 @@ class LoginState(NamedTuple):
     kind: LoginKind
     when: datetime | None = None
 
-    @property
-    def needs_link(self) -> bool:
-        """Return whether the person cannot log in without a new link."""
-        return self.kind in (LoginKind.EXPIRED, LoginKind.VOID, LoginKind.NONE)
-
 
 def login_states(people: Collection[User]) -> dict[int, LoginState]:
     """Return the login state of each account, by its id."""
