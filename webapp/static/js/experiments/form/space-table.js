@@ -36,9 +36,14 @@ export class SpaceTable {
 
   /** Put the focus on the first range that is to be widened. */
   showMarked() {
-    const [range] = findAll(this.form, ".es-marked .es-range input", HTMLInputElement);
-    range?.focus();
-    range?.scrollIntoView({ block: "center" });
+    const focus = () => {
+      const [range] = findAll(this.form, ".es-marked .es-range input", HTMLInputElement);
+      range?.focus();
+      range?.scrollIntoView({ block: "center" });
+    };
+    // The browser puts the focus on the element that the address names, until the page is loaded.
+    if (document.readyState === "complete") focus();
+    else addEventListener("load", () => requestAnimationFrame(focus), { once: true });
   }
 
   /**
