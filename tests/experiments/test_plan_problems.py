@@ -139,12 +139,12 @@ def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> N
         **spec,
         "fit": {"epochs": 100},
         "precision": {"policy": "mixed_float16"},
-        "after": {"retrain": {"top": 1}},
+        "after": {"retrain": {"top": 1, "epochs_factor": 1.1}},
     }
     spec_plan = plan.validate_spec(world.project, body).plan
     assert spec_plan is not None
     at = {warning.pointer: warning.message for warning in spec_plan.warnings}
-    assert "adds no epoch if the best epoch is below 5" in at["/after/retrain/epochs_factor"]
+    assert "adds no epoch if the best epoch is below 10" in at["/after/retrain/epochs_factor"]
     assert {"/fit/early_stopping", "/precision/policy", "/resources/pool"} <= at.keys()
 
 

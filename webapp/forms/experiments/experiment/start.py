@@ -120,8 +120,7 @@ def _batch_size(profile: Profile | None) -> int:
     """Return a usual batch size that is at most half of the rows."""
     if profile is None or profile.rows >= 1000:
         return 128
-    half = max(profile.rows // 2, 1)
-    return min(32, 1 << (half.bit_length() - 1))
+    return min(32, 1 << max((profile.rows // 2).bit_length() - 1, 0))
 
 
 def ranges_of_fit(info: TemplateInfo) -> Mapping[str, Mapping[str, Any]]:

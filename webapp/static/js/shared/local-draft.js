@@ -95,6 +95,8 @@ export class LocalDraft {
     if (JSON.stringify(draft.values) === JSON.stringify(this.values)) return;
     find(this.note, "[data-draft-age]", HTMLElement).textContent = relative((Date.now() - draft.at) / 1000);
     this.note.hidden = false;
+    // The address may name a step, to which the browser scrolls once everything is loaded.
+    addEventListener("load", () => this.note.scrollIntoView({ block: "center" }));
     this.note.addEventListener("click", (event) => {
       const choice = closest(event, "[data-draft]")?.dataset.draft;
       if (!choice) return;
