@@ -17,7 +17,7 @@ STATE_SETS: dict[str, frozenset[JobState]] = {
 """Names of several states, beside the states themselves."""
 
 SORTS = {"created": "pk", "name": "title", "state": "state", "kind": "kind"}
-"""The columns by which a list is sorted. None is null, as pages by key require."""
+"""The sortable columns. None is null, as pages by key require."""
 
 MAX_KEY_DIGITS = 18
 

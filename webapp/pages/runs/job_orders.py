@@ -155,7 +155,8 @@ def orders(request: Request) -> HttpResponse:
     entries = request.POST if request.method == "POST" else request.GET
     what = entries.get("what", "")
     if what not in ORDERS:
-        raise NotFound(f"Jobs cannot {what or 'do nothing'}.")
+        message = f"{what!r} is no command to jobs; there are: {', '.join(ORDERS)}."
+        raise BadInput(message, [Problem("/what", message)])
     back = referrer(request) or reverse("jobs")
     rows = _read_jobs(request.user, entries.getlist("job"))
     if not rows:
