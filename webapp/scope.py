@@ -107,7 +107,7 @@ def choose(request: HttpRequest, project: Project | None) -> None:
 
 
 def show_rows(request: HttpRequest, rows: Iterable[Any]) -> None:
-    """Tell the frame which rows a page shows, so that it can name their project."""
+    """Record the rows that a page shows, so that its frame can name their project."""
     setattr(request, ROWS, [*getattr(request, ROWS, ()), *(row for row in rows if isinstance(row, Model))])
 
 

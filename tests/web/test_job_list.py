@@ -1,4 +1,4 @@
-"""The list of jobs: its filters mean what they say, it is sorted, and every view has its address."""
+"""The list of jobs: each filter and order is in its address, and unknown values list nothing."""
 
 import re
 from typing import Any

@@ -66,7 +66,7 @@ def test_without_a_selection_the_list_says_so(people: People) -> None:
 
 @pytest.mark.parametrize(
     ("query", "status"),
-    [("what=fly&job=1", 404), ("what=pause&job=none", 422), ("what=pause&job=99999999", 404)],
+    [("what=fly&job=1", 422), ("job=1", 422), ("what=pause&job=none", 422), ("what=pause&job=99999999", 404)],
 )
 def test_a_wrong_request_is_refused(people: People, query: str, status: int) -> None:
     assert browser_of(people.member).get(f"/jobs/orders?{query}").status_code == status

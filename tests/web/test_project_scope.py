@@ -1,4 +1,4 @@
-"""The project switcher is the scope of lists; a page of another project says so and offers the switch."""
+"""The project switcher is the scope of lists; pages of other projects name theirs."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Headers of columns by which a list is sorted."""
+"""Headers of sortable columns."""
 
 from collections.abc import Collection
 from typing import NamedTuple

@@ -17,7 +17,7 @@ STATE_SETS: dict[str, frozenset[JobState]] = {
 """Names of several states, beside the states themselves."""
 
 SORTS = {"created": "pk", "name": "title", "state": "state", "kind": "kind"}
-"""The columns by which a list is sorted. None is null, as pages by key require."""
+"""The sortable columns. None is null, as pages by key require."""
 
 MAX_KEY_DIGITS = 18
 
@@ -27,7 +27,7 @@ MODEL_NAMES = ("template", "name", "entry", "model")
 
 @dataclass(frozen=True)
 class JobFilter:
-    """What a list shows; an empty field filters nothing.
+    """The filters of a list; an empty field filters nothing.
 
     Attributes:
         text: words that the title has, or a number.
@@ -101,7 +101,7 @@ def _revisions(chosen: JobFilter) -> Any:
 
 @dataclass(frozen=True)
 class JobSubject:
-    """What a job trains, for a list: its data set and its model, empty without a spec.
+    """The data set and the model of a job, for a list; empty without a spec.
 
     Attributes:
         dataset: the slug of the data set.

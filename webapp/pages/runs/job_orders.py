@@ -1,4 +1,4 @@
-"""Asks before commands to one job or several, shows what each job loses, and gives the commands."""
+"""Asks before commands to one job or several, shows the loss of each job, and gives the commands."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Order(NamedTuple):
         label: its button.
         icon: its icon in the sprite.
         give: gives it to a job.
-        effect: what a job does then, after its number.
+        effect: the effect on a job, after its number.
         effect_on_many: the same for several jobs.
         is_dangerous: whether it ends work that cannot be resumed.
     """
@@ -98,7 +98,7 @@ def _accepts(user: User, what: str, row: Job) -> bool:
 
 
 def describe_effect(what: str, row: Job) -> str:
-    """Return a sentence about what a command does to a job, and what is lost."""
+    """Return a sentence about the effect of a command on a job, and its loss."""
     has_checkpoints = row.facts.has_trials or row.facts.trains
     lost = lost_work.work_lost_by_pause(row)
     resumes = has_checkpoints and lost is None
@@ -155,7 +155,8 @@ def orders(request: Request) -> HttpResponse:
     entries = request.POST if request.method == "POST" else request.GET
     what = entries.get("what", "")
     if what not in ORDERS:
-        raise NotFound(f"Jobs cannot {what or 'do nothing'}.")
+        message = f"{what!r} is no command to jobs; there are: {', '.join(ORDERS)}."
+        raise BadInput(message, [Problem("/what", message)])
     back = referrer(request) or reverse("jobs")
     rows = _read_jobs(request.user, entries.getlist("job"))
     if not rows:

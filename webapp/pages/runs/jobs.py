@@ -67,11 +67,11 @@ COMMANDS = {
 
 
 COLUMNS = (("name", "Job"), ("state", "State"), ("kind", "Kind"), ("created", "Created"))
-"""The columns by which the list is sorted, with their labels."""
+"""The sortable columns, with their labels."""
 
 
 class JobRow(NamedTuple):
-    """A job in the list, with what REST answers about it, the metric of its scores, and what it trains."""
+    """A job in the list, with its answer in REST, the metric of its scores, its data set and its model."""
 
     job: Job
     detail: JobOut
