@@ -1,4 +1,4 @@
-"""Live parts of pages are updated around what a person does in them."""
+"""Live parts of pages are updated around the focus, entries and open dialogs."""
 
 from collections.abc import Callable
 

@@ -15,11 +15,11 @@ from webapp.template_context import Context
 
 
 class Row(NamedTuple):
-    """A candidate, with the versions made of it and what is said about it.
+    """A candidate, with its versions and badges.
 
     Attributes:
         is_best_trial: whether it has the values of the search's best trial.
-        is_doubted: whether a warning tells not to promote it.
+        is_doubted: whether a warning advises against its promotion.
     """
 
     model: Candidate
@@ -39,7 +39,7 @@ class JobCandidates(Context):
     """The recommended model, and every candidate, sorted by the objective.
 
     Attributes:
-        deciding: the metric by which they are sorted.
+        deciding: the metric that sorts them.
         to_request: the versions that can be proposed for promotion.
     """
 

@@ -24,8 +24,8 @@ let number = 0;
 const { htmx } = /** @type {{ htmx: Htmx }} */ (/** @type {unknown} */ (globalThis));
 
 /**
- * Return what an element acts on or is about. An element never becomes one with another subject: whoever presses a button
- * presses the one that was there.
+ * Return the subject of an element. An element never becomes one with another subject: a button that has the focus keeps
+ * its effect.
  * @param {Element} element
  */
 function subjectOf(element) {
@@ -42,7 +42,7 @@ function subjectOf(element) {
 }
 
 /**
- * Return whether to find an element for a part of the new rendering would remove the one with the focus, which stands
+ * Return whether to find an element for a part of the new rendering would remove the one with the focus, which is
  * before it and is still to be found.
  * @param {Element} old
  * @param {Element} fresh
@@ -59,7 +59,7 @@ function skipsFocus(old, fresh, isAlike) {
 }
 
 /**
- * Write into the new rendering what a person has changed: entries, what is open, the current row.
+ * Write the changes of a person into the new rendering: entries, open details, the current row.
  * @param {Element} old
  * @param {Element} fresh
  */
@@ -75,8 +75,8 @@ function carryOver(old, fresh) {
 }
 
 /**
- * Give drawn elements and those of the new rendering that stand for them the same id, so that they are found wherever
- * they are moved.
+ * Give drawn elements and their counterparts in the new rendering the same id, so that they are found wherever they are
+ * moved.
  * @param {Element} element
  * @param {DocumentFragment} fresh
  */
