@@ -135,7 +135,7 @@ def home_page(user: User) -> Home:
 
 
 def needs_of(user: User) -> Needs:
-    """Return what needs `user`, without what they have dismissed."""
+    """Return what needs `user`, without dismissed things."""
     now = clock.estimate()
     dismissed = dismissed_needs(user)
     # So many that enough remain.
