@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs import absent_installation, known_variables, program
+from jobs import known_variables, program
+from jobs.logs import absent_installation
 from jobs.logs.foreign_output import JsonLines, speak_json
 from jobs.logs.start_errors import end_with, one_sentence
 from webapp.ops.home import Home

@@ -7,7 +7,6 @@ from jobs.models.audit import AuditEvent, AuditHead, WaitingAuditEvent
 from jobs.models.code import CodeFile, CodeVersion
 from jobs.models.dataset import Dataset, DatasetVersion, FurtherFile
 from jobs.models.deletion import Deletion
-from jobs.models.dismissal import Dismissal
 from jobs.models.endpoint import Endpoint, ReleaseRecord, Replica
 from jobs.models.environment import PackageEnvironment, PackageResolution, PackageSet, RecordedPackages
 from jobs.models.event import EventChunk
@@ -18,7 +17,7 @@ from jobs.models.installation import InstallationSettings, Lease, Reachability, 
 from jobs.models.job import Job
 from jobs.models.logins import LoginAttempts, LoginLink
 from jobs.models.metric import MetricChunk, MetricSeries
-from jobs.models.people import User
+from jobs.models.people import Dismissal, User
 from jobs.models.project import Membership, Project, Role, UploadReservation
 from jobs.models.promotion import Decision, GateRevision, PromotionRequest
 from jobs.models.registry import Alias, ModelVersion, RegisteredModel

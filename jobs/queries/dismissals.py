@@ -38,7 +38,7 @@ type Thing = PromotionRequest | Job | ApiToken
 
 
 def need_of(thing: Thing) -> Need:
-    """Return what is dismissed with a thing, by its present state."""
+    """Describe a thing in its present state, in which it can be dismissed."""
     if isinstance(thing, Job):
         # It has another end once it was retried.
         return Need(NeedKind.JOB, thing.pk, f"finished {_text(thing.finished)}")
@@ -53,7 +53,7 @@ def need_of(thing: Thing) -> Need:
 
 
 def dismissed_needs(user: User) -> set[Need]:
-    """Return what a person has dismissed, in the states of that time."""
+    """Return the dismissed things of a person, in the states of that time."""
     rows = Dismissal.objects.filter(user=user).values_list("kind", "row", "state")
     return {Need(NeedKind(kind), row, state) for kind, row, state in rows}
 

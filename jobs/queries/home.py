@@ -137,7 +137,7 @@ def home_page(user: User, project: Project | None = None) -> Home:
 
 
 def needs_of(user: User, project: Project | None = None) -> Needs:
-    """Return what needs `user` in one project or in all, without what they have dismissed."""
+    """Return what needs `user` in one project or in all, without dismissed things."""
     now = clock.estimate()
     dismissed = dismissed_needs(user)
     # So many that enough remain.

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import pytest
 from django.core.management import get_commands
 
-from jobs import absent_installation, program
-from jobs.absent_installation import BEGINNING, INDEPENDENT
+from jobs import program
+from jobs.logs import absent_installation
+from jobs.logs.absent_installation import BEGINNING, INDEPENDENT
 from tests.ops.conftest import ROOT
 
 ALL = sorted(name.replace("_", "-") for name in get_commands())
@@ -23,7 +24,6 @@ OPTIONS = {"chief": ["--project", "a", "--name", "b"], "worker": ["--slots", "1"
 RUN_ALL = """
 import json, os, sys, tempfile
 import django
-from jobs import absent_installation
 absent_installation.keep_absent(["queue"])
 django.setup()
 from webapp.__main__ import main

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import django
 
-from jobs import absent_installation, database_use, known_variables, program
+from jobs import database_use, known_variables, program
+from jobs.logs import absent_installation
 
 NO_AUTHENTICATION = (
     "Anyone who can reach {host} may report to this search: KerasTuner's protocol has no authentication and "

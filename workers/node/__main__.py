@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import django
 
-from jobs import absent_installation, database_use, known_variables, program
+from jobs import database_use, known_variables, program
+from jobs.logs import absent_installation
 from jobs.logs.foreign_output import capture, end_capture, speak_json
 from jobs.logs.lines import begin_part
 from jobs.logs.start_errors import one_sentence, write_sentence

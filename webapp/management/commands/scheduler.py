@@ -6,8 +6,9 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from jobs import absent_installation, database_use
+from jobs import database_use
 from jobs.errors import DatabaseReplaced, ForeignInstallation
+from jobs.logs import absent_installation
 from jobs.logs.foreign_output import capture
 from jobs.logs.lines import begin_part
 from jobs.monitoring.exposition import Exposition

@@ -5,7 +5,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
-from jobs import absent_installation, program
+from jobs import program
+from jobs.logs import absent_installation
 from jobs.queries import compatibility
 from jobs.queries.storage import ownership
 from jobs.store import store

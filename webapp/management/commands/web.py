@@ -3,8 +3,9 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from jobs import absent_installation, database_use, signing
+from jobs import database_use, signing
 from jobs.errors import DatabaseReplaced
+from jobs.logs import absent_installation
 from webapp.management.part_command import PartCommand
 from webapp.ops import ports, static_files
 from webapp.ops.errors import OpsError

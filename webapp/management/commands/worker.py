@@ -5,7 +5,8 @@ import tempfile
 from argparse import ArgumentParser
 from typing import NoReturn
 
-from jobs import absent_installation, program
+from jobs import program
+from jobs.logs import absent_installation
 from jobs.worker_options import add_worker_options, labels_of
 from webapp.management.part_command import PartCommand
 from webapp.ops.parts import exec_command, worker_argv

@@ -10,7 +10,7 @@ from jobs.actions.people.people import find_person
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import Role
 from webapp.forms.people.people import MemberForm
-from webapp.pages.people.login_links import keep_secret, link_of, new_link
+from webapp.pages.people.logins import keep_secret, link_of, new_link
 from webapp.pages.people.projects import settings_page
 from webapp.pages.shortcuts import Request, form_page, notify, redirect
 

@@ -19,7 +19,7 @@ from jobs.queries.people import people as query
 from jobs.queries.people.departures import kept_tokens_note, unexpired_tokens
 from jobs.queries.people.login_states import LoginState, login_states
 from webapp.forms.people.people import PersonForm, SlotsForm
-from webapp.pages.people.login_links import LoginLinkMade, keep_secret, link_of, new_link
+from webapp.pages.people.logins import LoginLinkMade, keep_secret, link_of, new_link
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render_page
 from webapp.template_context import Context
 

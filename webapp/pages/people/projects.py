@@ -25,7 +25,7 @@ from webapp import scope
 from webapp.forms.code.settings import NetworkForm
 from webapp.forms.people.people import MemberForm, ProjectForm, ProjectSettingsForm
 from webapp.forms.people.quotas import QuotaRow, QuotasForm
-from webapp.pages.people.login_links import LoginLinkMade
+from webapp.pages.people.logins import LoginLinkMade
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
