@@ -18,7 +18,7 @@ class OfferedDevices(NamedTuple):
         has_tpu: whether some worker reports a TPU.
         names: the GPUs of each worker, such as `box: gpu:0 NVIDIA H200 (151 GB)`.
         models: the models of GPU with their number, such as `2 × NVIDIA H200 (151 GB)`.
-        wanted: what a spec may ask for: each model once, then each name.
+        wanted: values for `resources.gpu.name`: each model once, then each name.
     """
 
     has_tpu: bool

@@ -1,4 +1,4 @@
-// Keeps what a person types into a form in this browser until it is submitted, and offers it when
+// Keeps the entries of a form in this browser until it is submitted, and offers it when
 // the form is opened again: after a reload, a closed tab or a crash. A draft belongs to one person and one address.
 import { closest, find, findAll } from "./elements.js";
 import { relative } from "./time.js";

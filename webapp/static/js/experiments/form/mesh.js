@@ -214,7 +214,7 @@ export class Mesh {
   showPlan(plan) {
     this.suggested = plan?.suggested_layout ?? [];
     find(this.form, "[data-thumb]", HTMLButtonElement).disabled = !this.suggested.length;
-    find(this.form, "[data-thumb-says]", HTMLElement).textContent = this.explanation(plan);
+    find(this.form, "[data-thumb-about]", HTMLElement).textContent = this.explanation(plan);
     const table = find(this.form, "[data-variables]", HTMLElement);
     const body = find(table, "tbody", HTMLElement);
     const variables = plan?.variables ?? [];
@@ -224,7 +224,7 @@ export class Mesh {
   }
 
   /**
-   * Return what the suggestion does, or why there is none.
+   * Describe the suggestion, or the reason why there is none.
    * @param {Plan | null} plan
    */
   explanation(plan) {
