@@ -263,8 +263,10 @@ def versions_by_job(user: User, jobs: Collection[int]) -> dict[int, list[ModelVe
         makers[digest].add(job)
     rows = access.visible_versions(user).filter(Q(source_job__in=jobs) | Q(artifact__in=makers))
     for version in rows.select_related("model").order_by("model__name", "number"):
-        source = version.source_job_id
-        for job in sorted(makers[version.artifact_id] | ({source} if source in jobs else set())):
+        made_by = {*makers[version.artifact_id]}
+        if version.source_job_id is not None and version.source_job_id in jobs:
+            made_by.add(version.source_job_id)
+        for job in sorted(made_by):
             versions[job].append(version)
     return versions
 
