@@ -30,7 +30,8 @@ def running_seconds(jobs: Sequence[Job], shown_in: Mapping[int, Iterable[int]]) 
 
 def _covered(spans: Iterable[tuple[dt.datetime, dt.datetime]]) -> float:
     """Return the seconds that spans cover together; they are sorted by their beginnings."""
-    seconds, until = 0.0, None
+    seconds = 0.0
+    until: dt.datetime | None = None
     for begin, end in spans:
         counted_from = begin if until is None else max(begin, until)
         if end > counted_from:

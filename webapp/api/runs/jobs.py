@@ -1,5 +1,6 @@
 """Operations on jobs: lists, control, artifacts, attempts, metrics, events and logs."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -19,6 +20,7 @@ from jobs.answers.runs.shardings import ShardingsOut
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
+from jobs.models import Job
 from jobs.models.sessions import stored_key
 from jobs.queries.experiments.plan import resource_warnings
 from jobs.queries.runs import events as event_log
@@ -46,7 +48,7 @@ from webapp.live.origin import is_own
 router = Router()
 
 Command = Literal["pause", "resume", "finish", "stop", "kill", "retry", "clone"]
-_COMMANDS = {
+_COMMANDS: dict[Command, Callable[..., Job]] = {
     "pause": control.pause,
     "resume": control.resume,
     "finish": control.finish,
