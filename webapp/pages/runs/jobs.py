@@ -47,7 +47,7 @@ from webapp.pages.shortcuts import (
     writable_projects,
 )
 from webapp.pages.sorting import Header, column_header
-from webapp.scope import scope_of
+from webapp.scope import Scope, scope_of
 from webapp.template_context import Context
 
 FIELDS = {"text": "q", "person": "who"}
@@ -121,7 +121,7 @@ def jobs(request: Request) -> HttpResponse:
         states=[str(s) for s in JobState],
         state_sets=list(STATE_SETS),
         kinds=public_names(),
-        datasets=_dataset_names(request, chosen.dataset),
+        datasets=_dataset_names(request, scope, chosen.dataset),
         submittable=submittable_kinds() if may_write else (),
         orders=ORDERS if may_write else {},
         chosen=chosen,
@@ -141,9 +141,10 @@ def _list_row(row: Job, detail: JobOut) -> JobRow:
     return JobRow(row, detail, metric, subject_of(row))
 
 
-def _dataset_names(request: Request, chosen: str) -> list[str]:
-    """Return the slugs of the data sets that a filter offers, with the chosen one."""
-    slugs = access.visible_datasets(request.user).order_by("slug").values_list("slug", flat=True).distinct()
+def _dataset_names(request: Request, scope: Scope, chosen: str) -> list[str]:
+    """Return the slugs of the data sets in the scope, which the filter offers, with the chosen one."""
+    rows = scope.limit(access.visible_datasets(request.user), or_shared=True)
+    slugs = rows.order_by("slug").values_list("slug", flat=True).distinct()
     return sorted({*slugs[:MAX_DATASETS], *([chosen] if chosen else [])})
 
 
