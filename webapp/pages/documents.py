@@ -214,7 +214,8 @@ def search_documents(text: str, *, for_users: bool) -> list[Section]:
     words = words_of(text)
     if not words:
         return []
-    by_heading, by_text = [], []
+    by_heading: list[Section] = []
+    by_text: list[Section] = []
     for name, parts in _documents(for_users=for_users):
         document, address = parts[0].title, reverse("help_page", args=[name])
         for position, part in enumerate(parts):
