@@ -1,5 +1,7 @@
 """Commands to several jobs: a page asks first and shows what each loses; the answer gives them."""
 
+from typing import Any
+
 import pytest
 
 from jobs.models import Job
@@ -30,9 +32,8 @@ def desired(jobs: list[Job]) -> list[str]:
 def test_the_question_lists_the_jobs_and_leaves_out_those_that_cannot(
     people: People, jobs: list[Job]
 ) -> None:
-    page = one_line(
-        browser_of(people.member).get("/jobs/orders", {"what": "pause", "job": [job.pk for job in jobs]})
-    )
+    body: dict[str, Any] = {"what": "pause", "job": [job.pk for job in jobs]}
+    page = one_line(browser_of(people.member).get("/jobs/orders", body))
     assert "Pause 2 jobs?" in page
     assert "Writes a checkpoint and frees its slots" in page
     assert f"digits completed ({jobs[2].pk})" in page.split("Left out")[1]
@@ -40,14 +41,18 @@ def test_the_question_lists_the_jobs_and_leaves_out_those_that_cannot(
 
 
 def test_the_answer_pauses_them_and_returns_to_the_list(people: People, jobs: list[Job]) -> None:
-    body = {"what": "pause", "job": [job.pk for job in jobs[:2]], "next": "/jobs?state=running"}
+    body: dict[str, Any] = {
+        "what": "pause",
+        "job": [job.pk for job in jobs[:2]],
+        "next": "/jobs?state=running",
+    }
     answer = browser_of(people.member).post("/jobs/orders", body)
     assert (answer.status_code, answer["Location"]) == (303, "/jobs?state=running")
     assert desired(jobs) == ["paused", "paused", "running"]
 
 
 def test_the_refusal_of_one_job_does_not_stop_the_others(people: People, jobs: list[Job]) -> None:
-    body = {"what": "stop", "job": [job.pk for job in jobs], "next": "/jobs"}
+    body: dict[str, Any] = {"what": "stop", "job": [job.pk for job in jobs], "next": "/jobs"}
     page = one_line(browser_of(people.member).post("/jobs/orders", body, follow=True))
     assert "2 jobs stop after a checkpoint." in page
     assert f"Job {jobs[2].pk}: job {jobs[2].pk} is completed" in page
@@ -73,7 +78,7 @@ def test_a_wrong_request_is_refused(people: People, query: str, status: int) -> 
 
 
 def test_a_viewer_and_a_stranger_give_no_commands(people: People, jobs: list[Job]) -> None:
-    body = {"what": "pause", "job": [job.pk for job in jobs[:2]]}
+    body: dict[str, Any] = {"what": "pause", "job": [job.pk for job in jobs[:2]]}
     page = one_line(browser_of(people.viewer).get("/jobs/orders", body))
     assert "No job to pause" in page
     browser_of(people.viewer).post("/jobs/orders", body)
