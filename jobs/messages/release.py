@@ -99,7 +99,7 @@ class ReleasedVersion(Frozen):
     multilabel: bool = Field(
         default=False,
         exclude_if=lambda multilabel: not multilabel,
-        description="Whether several of its classes may apply to one row; earlier releases do not say it.",
+        description="Whether several of its classes may apply to one row; earlier releases lack it.",
     )
     # Left out without a value, as `Release.audit`.
     code: ReleasedCode | None = Field(

@@ -1,4 +1,4 @@
-"""Releases say of a version with classes whether several of them may apply to one row."""
+"""Releases have a field for versions of which several classes may apply to one row."""
 
 import pytest
 

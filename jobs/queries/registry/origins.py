@@ -1,4 +1,4 @@
-"""Reads what a quantized, cast or pooled version was made of."""
+"""Reads the sources of a quantized, cast or pooled version."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

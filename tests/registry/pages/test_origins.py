@@ -1,4 +1,4 @@
-"""The origin of a quantized, cast or pooled version names what it was made of."""
+"""The origin of a quantized, cast or pooled version names its sources."""
 
 import pytest
 

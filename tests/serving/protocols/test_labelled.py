@@ -26,7 +26,7 @@ def answered(
     query: str = "",
     multilabel: bool = False,
 ) -> dict[str, Any]:
-    """Return what a version with these outputs answers to a predict body."""
+    """Return the answer of a version with these outputs to a predict body."""
     arrays = [np.array(output, np.float32) for output in outputs]
     specs = tuple(
         TensorSpec(name=f"y{i}", dtype="float32", shape=array.shape[1:]) for i, array in enumerate(arrays)
