@@ -1,10 +1,11 @@
 """Declares the comparison of jobs, experiments and model versions."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import Field
 
 from jobs.answers.runs.metrics import SeriesOut
+from jobs.spec.json_types import JsonValue
 
 type SubjectKind = Literal["job", "experiment", "version"]
 type MeasuredPart = Literal["score", "validation", "test"]
@@ -56,7 +57,7 @@ class SettingRowOut(TypedDict):
     """A setting of the experiments, with one value for each subject."""
 
     pointer: Annotated[str, Field(description="JSON pointer into the spec, or /values/NAME.")]
-    values: Annotated[list[Any], Field(description="Null where a subject has no such setting.")]
+    values: Annotated[list[JsonValue], Field(description="Null where a subject has no such setting.")]
 
 
 class MeasuredValueOut(TypedDict):
