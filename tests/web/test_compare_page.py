@@ -29,7 +29,7 @@ def browser(people: People) -> Client:
     return browser_of(people.owner)
 
 
-def trained(people: People, data: DatasetVersion, accuracy: float, **changes: Any) -> Job:
+def trained(people: People, version: DatasetVersion, accuracy: float, **changes: Any) -> Job:
     """Make a completed training whose settings differ in `changes`, each a section of the spec."""
     spec = copy.deepcopy(SPEC)
     for section, fields in changes.items():
@@ -40,7 +40,7 @@ def trained(people: People, data: DatasetVersion, accuracy: float, **changes: An
         experiment=experiment,
         by=people.owner,
         state="completed",
-        payload={"dataset_version": data.pk},
+        payload={"dataset_version": version.pk},
         results={
             "metrics": {"test": {"accuracy": accuracy}, "validation": {"accuracy": accuracy, "loss": 0.3}},
             "score": accuracy,
