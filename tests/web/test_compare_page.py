@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs.models import DatasetVersion, Job, MetricChunk, MetricSeries, ModelVersion, Project
 from jobs.queries.runs.codec import pack_columns
-from jobs.queries.runs.comparison.comparison import comparison_out
-from jobs.queries.runs.comparison.requested import MAX_SUBJECTS, read_requested
+from jobs.queries.runs.job_comparison.comparison import comparison_out
+from jobs.queries.runs.job_comparison.requested import MAX_SUBJECTS, read_requested
 from tests.factories import SEARCH, SPEC, make_dataset, make_experiment, make_job, make_model, make_trials
 from tests.markup import text_of
 from tests.people import People, browser_of

@@ -24,8 +24,7 @@ from webapp.pages.experiments import (
 from webapp.pages.experiments.mesh_design import designer
 from webapp.pages.people import account, departures, people, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
-from webapp.pages.runs import comparison as job_comparison
-from webapp.pages.runs import jobs, kind_submission, queue, reservations, workers
+from webapp.pages.runs import job_comparison, jobs, kind_submission, queue, reservations, workers
 from webapp.pages.search import answer, search_changes, trials
 from webapp.pages.storage import deletions, storage
 
