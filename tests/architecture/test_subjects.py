@@ -49,6 +49,7 @@ EXCEPTIONS = {
     "webapp/pages/experiments/experiment_form_page": "renders that form",
     "webapp/pages/experiments/experiment_lookup": "finds the experiment of an address",
     "webapp/pages/experiments/experiment_page": "the page of one experiment",
+    "webapp/pages/runs/comparison_rows": "the rows of the page that compares jobs",
     "webapp/pages/runs/job_commands": "the commands that the page of a job offers",
     "webapp/pages/runs/job_orders": "asks before commands to several jobs",
     "webapp/pages/runs/job_head": "the head of the page of a job",

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs.models import DatasetVersion, Job, MetricChunk, MetricSeries, ModelVersion, Project
 from jobs.queries.runs.codec import pack_columns
-from jobs.queries.runs.comparison.comparison import comparison_out
-from jobs.queries.runs.comparison.requested import MAX_SUBJECTS, read_requested
+from jobs.queries.runs.job_comparison.comparison import comparison_out
+from jobs.queries.runs.job_comparison.requested import MAX_SUBJECTS, read_requested
 from tests.factories import SEARCH, SPEC, make_dataset, make_experiment, make_job, make_model, make_trials
 from tests.markup import text_of
 from tests.people import People, browser_of
@@ -241,7 +241,8 @@ def test_learning_curves_carry_the_names_of_what_is_compared(
     for job in (two, one):
         store_curve(job, "val_loss", [0.5, 0.4])
     assert compared(people, one, two)["curves"] == ["val_loss"]
-    answer = browser.get("/api/v1/comparison/curves", {"job": [two.pk, one.pk], "name": "val_loss"}).json()
+    address = f"/api/v1/comparison/curves?job={two.pk}&job={one.pk}&name=val_loss"
+    answer = browser.get(address).json()
     assert [(series["place"], series["job"]) for series in answer["series"]] == [(0, two.pk), (1, one.pk)]
     assert answer["series"][0]["subject"] == f"{two.label} · job {two.pk}"
     assert [point[1] for point in answer["series"][1]["points"]] == [0.5, 0.4]

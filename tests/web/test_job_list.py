@@ -48,8 +48,15 @@ def jobs(people: People) -> dict[str, Job]:
         )
         for name, spec in specs.items()
     }
-    step = {"by": people.owner, "project": people.project, "state": "completed", "parent": rows["ended"]}
-    return rows | {"step": make_job(kind="quantize", title="Quantize", **step)}
+    step = make_job(
+        by=people.owner,
+        project=people.project,
+        kind="quantize",
+        title="Quantize",
+        state="completed",
+        parent=rows["ended"],
+    )
+    return rows | {"step": step}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ RESOURCES = (
     "search.answer",
     "storage.deletions",
     "runs.jobs",
-    "runs.comparison",
+    "runs.job_comparison",
     "storage.artifacts",
     "registry.registry",
     "registry.smaller_versions",

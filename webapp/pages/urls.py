@@ -24,8 +24,16 @@ from webapp.pages.experiments import (
 from webapp.pages.experiments.mesh_design import designer
 from webapp.pages.people import account, departures, invitations, people, project_choice, projects, tokens
 from webapp.pages.registry import endpoints, gates, promotions, registration, registry
-from webapp.pages.runs import comparison as job_comparison
-from webapp.pages.runs import job_orders, jobs, kind_submission, queue, reservations, run_again, workers
+from webapp.pages.runs import (
+    job_comparison,
+    job_orders,
+    jobs,
+    kind_submission,
+    queue,
+    reservations,
+    run_again,
+    workers,
+)
 from webapp.pages.search import answer, ensemble_start, search_changes, trial_starts, trials
 from webapp.pages.storage import deletions, storage
 

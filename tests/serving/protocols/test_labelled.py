@@ -39,7 +39,7 @@ def answered(
     # Large answers are encoded by another process.
     call = route.prediction.call.restore(call.arrays, json.loads(json.dumps(call.fields())))
     version = AnsweringVersion("m", 3, signature, labels, multilabel)
-    answer: dict[str, Any] = json.loads(route.prediction.encode(call, arrays, version).body)
+    answer: dict[str, Any] = json.loads(bytes(route.prediction.encode(call, arrays, version).body))
     return answer
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from jobs.answers.runs.comparison import MeasuredPart, MetricRowOut, SettingRowOut, SubjectOut
+from jobs.answers.runs.job_comparison import MeasuredPart, MetricRowOut, SettingRowOut, SubjectOut
 from webapp.templatetags import words
 from webapp.templatetags.model_reports import metric_name
 from webapp.templatetags.problem_labels import label_of

@@ -3,16 +3,16 @@
 The number of statements does not depend on how many are compared.
 """
 
-from jobs.answers.runs.comparison import ComparisonOut, CurveSourceOut, SubjectOut
+from jobs.answers.runs.job_comparison import ComparisonOut, CurveSourceOut, SubjectOut
 from jobs.models import User
-from jobs.queries.runs.comparison.curves import curve_names
-from jobs.queries.runs.comparison.measured_rows import describe_rows, measured_rows_of, name_groups
-from jobs.queries.runs.comparison.metrics import Measured, compare_metrics, read_measured
-from jobs.queries.runs.comparison.requested import Requested
-from jobs.queries.runs.comparison.scores import Score, scores_of
-from jobs.queries.runs.comparison.settings import compare_settings
-from jobs.queries.runs.comparison.sizes import Size, sizes_of
-from jobs.queries.runs.comparison.subjects import Subject, find_subjects, why_without_test
+from jobs.queries.runs.job_comparison.curves import curve_names
+from jobs.queries.runs.job_comparison.measured_rows import describe_rows, measured_rows_of, name_groups
+from jobs.queries.runs.job_comparison.metrics import Measured, compare_metrics, read_measured
+from jobs.queries.runs.job_comparison.requested import Requested
+from jobs.queries.runs.job_comparison.scores import Score, scores_of
+from jobs.queries.runs.job_comparison.settings import compare_settings
+from jobs.queries.runs.job_comparison.sizes import Size, sizes_of
+from jobs.queries.runs.job_comparison.subjects import Subject, find_subjects, why_without_test
 
 
 def comparison_out(user: User, requested: Requested) -> ComparisonOut:

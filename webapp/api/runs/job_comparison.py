@@ -6,11 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
-from jobs.answers.runs.comparison import ComparedCurvesOut, ComparisonOut
+from jobs.answers.runs.job_comparison import ComparedCurvesOut, ComparisonOut
 from jobs.errors import BadInput
-from jobs.queries.runs.comparison.comparison import comparison_out, curve_sources
-from jobs.queries.runs.comparison.curves import read_curves
-from jobs.queries.runs.comparison.requested import MAX_SUBJECTS, VERSION, Requested, read_requested
+from jobs.queries.runs.job_comparison.comparison import comparison_out, curve_sources
+from jobs.queries.runs.job_comparison.curves import read_curves
+from jobs.queries.runs.job_comparison.requested import MAX_SUBJECTS, VERSION, Requested, read_requested
 from jobs.spec.problems import Problem
 from jobs.spec.sections.measures import LONGEST_NAME
 from webapp.api.auth import actor

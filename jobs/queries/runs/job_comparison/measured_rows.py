@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobs.messages.overview import key_of
 from jobs.models import DatasetVersion
-from jobs.queries.runs.comparison.subjects import Subject
+from jobs.queries.runs.job_comparison.subjects import Subject
 from jobs.spec.data.split_roles import canonical
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from django.http import HttpResponse, QueryDict
 from django.urls import path
 
-from jobs.answers.runs.comparison import ComparisonOut, SubjectOut
-from jobs.queries.runs.comparison.comparison import comparison_out
-from jobs.queries.runs.comparison.requested import MAX_SUBJECTS, read_requested
+from jobs.answers.runs.job_comparison import ComparisonOut, SubjectOut
+from jobs.queries.runs.job_comparison.comparison import comparison_out
+from jobs.queries.runs.job_comparison.requested import MAX_SUBJECTS, read_requested
 from webapp.pages.runs.comparison_rows import Row, Section, fact_rows, metric_rows, setting_sections
 from webapp.pages.shortcuts import Crumbs, Request, crumbs, page, render_page, url, valid_choice
 from webapp.report_figures.trade_off import Point, TradeOff, draw_trade_off

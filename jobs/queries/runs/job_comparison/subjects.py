@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from django.db.models import OuterRef, Prefetch, Subquery
 
 from jobs import access
-from jobs.answers.runs.comparison import SubjectKind
+from jobs.answers.runs.job_comparison import SubjectKind
 from jobs.models import Experiment, Job, ModelVersion, Revision, User
-from jobs.queries.runs.comparison.requested import Requested
+from jobs.queries.runs.job_comparison.requested import Requested
 from jobs.queries.search import outcomes
 from jobs.states import FINAL, JobState
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from jobs.messages.reports.quantization import QuantizedBytes
 from jobs.models import JobArtifact, PromotionRequest
-from jobs.queries.runs.comparison.subjects import Subject
+from jobs.queries.runs.job_comparison.subjects import Subject
 
 
 class Size(NamedTuple):
@@ -48,11 +48,11 @@ def _gate_latencies(subjects: Sequence[Subject]) -> dict[int, float]:
 
 def _size_of(subject: Subject, files: dict[int, int], gates: dict[int, float]) -> Size:
     job, version = subject.model_job, subject.version
-    results = job.results_json if job is not None else {}
+    results = job.results if job is not None else None
     size = version.artifact.bytes if version is not None else files.get(job.pk) if job is not None else None
     if size is None:
-        size = _stored_bytes(results.get("bytes"))
-    parameters = results.get("parameters")
+        size = _stored_bytes(getattr(results, "bytes", None))
+    parameters = getattr(results, "parameters", None)
     latency, hardware = _quantization_latency(subject)
     if latency is None and version is not None and version.pk in gates:
         latency, hardware = gates[version.pk], "by its gates"
@@ -65,14 +65,15 @@ def _quantization_latency(subject: Subject) -> tuple[float | None, str]:
     if job is None:
         return None, ""
     steps = subject.job.children.all() if subject.job is not None and subject.version is None else ()
-    followed = [step for step in steps if step.payload_json.get("source") == job.pk]
+    followed = [step for step in steps if getattr(step.payload, "source", None) == job.pk]
     for which, step in [("quantized", job), *(("original", step) for step in followed)]:
-        if measured := step.results_json.get("latency", {}).get(which, {}).get("1"):
-            return float(measured["p95_ms"]), f"on {step.results_json.get('hardware', 'an unknown machine')}"
+        results = step.results
+        if measured := getattr(results, "latency", {}).get(which, {}).get("1"):
+            return measured.p95_ms, f"on {getattr(results, 'hardware', '') or 'an unknown machine'}"
     return None, ""
 
 
 def _stored_bytes(value: object) -> int | None:
     if isinstance(value, int):
         return value
-    return QuantizedBytes.model_validate(value).file.after if isinstance(value, dict) else None
+    return value.file.after if isinstance(value, QuantizedBytes) else None

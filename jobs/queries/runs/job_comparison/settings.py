@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jobs.answers.runs.comparison import SettingRowOut
-from jobs.queries.runs.comparison.subjects import Subject
+from jobs.answers.runs.job_comparison import SettingRowOut
+from jobs.queries.runs.job_comparison.subjects import Subject
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.space.hyperparameters import describe_values
 

@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from jobs.answers.runs.comparison import MeasuredPart, MeasuredValueOut, MetricRowOut
+from jobs.answers.runs.job_comparison import MeasuredPart, MeasuredValueOut, MetricRowOut
 from jobs.models import Job, JobArtifact
 from jobs.queries.runs import model_reports
-from jobs.queries.runs.comparison.scores import Score
-from jobs.queries.runs.comparison.subjects import Subject
+from jobs.queries.runs.job_comparison.scores import Score
+from jobs.queries.runs.job_comparison.subjects import Subject
 from jobs.spec.sections import measures
 
 type Direction = Literal["min", "max"]

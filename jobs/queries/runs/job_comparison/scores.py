@@ -6,8 +6,9 @@ from typing import Literal, NamedTuple
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 
+from jobs.kinds.roots import BestTrial, RootResult
 from jobs.models import Job, Trial
-from jobs.queries.runs.comparison.subjects import Subject
+from jobs.queries.runs.job_comparison.subjects import Subject
 from jobs.queries.search import outcomes
 from jobs.states import TrialState
 
@@ -28,9 +29,15 @@ def scores_of(subjects: Sequence[Subject]) -> list[Score | None]:
         for subject in subjects
         if subject.job is not None and subject.job.facts.has_trials
     }
-    unfinished = [job for job in searches.values() if not job.results_json.get("best_trial")]
+    unfinished = [job for job in searches.values() if _stored_best(job) is None]
     best = _best_trials(unfinished)
     return [_score_of(subject, best) for subject in subjects]
+
+
+def _stored_best(search: Job) -> BestTrial | None:
+    """Return the best trial that a search has stored at its end."""
+    results = search.results
+    return results.best_trial if isinstance(results, RootResult) else None
 
 
 def _best_trials(searches: Sequence[Job]) -> dict[int, tuple[int, float]]:
@@ -58,11 +65,12 @@ def _score_of(subject: Subject, best: dict[int, tuple[int, float]]) -> Score | N
     # A version has the score of its own training, not that of the search.
     if job.facts.has_trials:
         objective = outcomes.objective_of(job)
-        stored = job.results_json.get("best_trial") or {}
-        number, value = best.get(job.pk, (stored.get("number"), stored.get("score")))
+        stored = _stored_best(job)
+        number, value = best.get(
+            job.pk, (stored.number, stored.score) if stored is not None else (None, None)
+        )
         return Score(objective.metric, objective.direction, value, number)
     if job.facts.trains:
         objective = outcomes.objective_of(job)
-        value = job.results_json.get("score")
-        return Score(objective.metric, objective.direction, value if isinstance(value, float | int) else None)
+        return Score(objective.metric, objective.direction, getattr(job.results, "score", None))
     return None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import Q, QuerySet
 
-from jobs.answers.runs.comparison import ComparedSeriesOut, CurveSourceOut
+from jobs.answers.runs.job_comparison import ComparedSeriesOut, CurveSourceOut
 from jobs.models import MetricSeries
 from jobs.queries.runs import metrics
 
