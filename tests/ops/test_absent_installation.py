@@ -24,6 +24,7 @@ OPTIONS = {"chief": ["--project", "a", "--name", "b"], "worker": ["--slots", "1"
 RUN_ALL = """
 import json, os, sys, tempfile
 import django
+from jobs.logs import absent_installation
 absent_installation.keep_absent(["queue"])
 django.setup()
 from webapp.__main__ import main
