@@ -1,13 +1,15 @@
 """Defines the base classes for a job kind: its payload, its result, and its facts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.messages.reports.base import ModelReport
+from jobs.messages.reports.quantization import CallTime, Which
 from jobs.messages.task import Task
+from jobs.messages.training import Measured
 from jobs.spec.base import Frozen
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import Registered
@@ -64,6 +66,32 @@ class ChosenTrials(NamedTuple):
     def numbers(self) -> tuple[int, ...]:
         """Return the trials' numbers."""
         return tuple(trial.trial for trial in self.trials)
+
+
+class LargerModel(NamedTuple):
+    """The model of which a job makes a smaller one.
+
+    Attributes:
+        job: the primary key of the job that made it.
+        artifact: its file; empty: the newest model of the job.
+        mode: the format; empty: that of the experiment's step.
+    """
+
+    job: int
+    artifact: str
+    mode: str
+
+
+class CallTimes(NamedTuple):
+    """The times of calls that a job has measured.
+
+    Attributes:
+        by_model: by `original` or `quantized`, then by the batch size.
+        hardware: the machine.
+    """
+
+    by_model: Mapping[Which, Mapping[str, CallTime]]
+    hardware: str
 
 
 class Payload(Frozen):
@@ -144,6 +172,10 @@ class Payload(Frozen):
         """Map the primary keys of the pooled jobs to their names in the job's report."""
         return {}
 
+    def larger_model(self) -> LargerModel | None:
+        """Return the model of which the job makes a smaller one, or None."""
+        return None
+
     def repeated_trial(self) -> int | None:
         """Return the number of the trial in its root's search whose values the job uses, or None."""
         return None
@@ -175,6 +207,19 @@ class Result(BaseModel):
 
     metrics: dict[str, Figures] = {}
     test_rows: int | None = None
+
+    def measured_on(self, part: Literal["validation", "test"]) -> Measured | None:
+        """Return the objective on a part of the data with its interval, if the job measured it."""
+        del part
+        return None
+
+    def call_times(self) -> CallTimes:
+        """Return the times of calls that the job measured."""
+        return CallTimes({}, "")
+
+    def member_weights(self) -> Mapping[str, float]:
+        """Return the weights of pooled models by their members' names."""
+        return {}
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that the database keeps: only the fields that were set."""

@@ -45,6 +45,17 @@ def that_make_smaller(artifact: str, model: str) -> Q:
     return Q(kind__in=kinds, payload_json__artifact=artifact, payload_json__model=model)
 
 
+def that_made_smaller(model: str, mode: str) -> Q:
+    """Build the condition that a job quantizes or casts a version of a registered model to a format."""
+    kinds = kinds_that(lambda facts: facts.registered_as == "quantized")
+    return Q(kind__in=kinds, payload_json__mode=mode, payload_json__model=model)
+
+
+def retraining_trial(search: int, trial: int) -> Q:
+    """Build the condition that a job retrains a trial as an experiment of its own."""
+    return Q(payload_json__source={"search": search, "trial": trial})
+
+
 def that_read_any(dataset_versions: Collection[int]) -> Q:
     """Build the condition that a job, whatever its kind, reads one of these dataset versions."""
     return Q(payload_json__dataset_version__in=dataset_versions)

@@ -7,8 +7,6 @@ from typing import Any
 from django.http import HttpResponse
 
 from jobs.kinds import KINDS
-from jobs.kinds.register.facts import REGISTER
-from jobs.kinds.train.facts import TRAIN
 from jobs.models import Experiment, Job, Project, User
 from jobs.queries.experiments import plan as plans
 from jobs.spec.plan.plan import Plan
@@ -87,7 +85,9 @@ def plan_figures(plan: Plan | None) -> Figures:
     figures = [("Runs", runs)]
     if not limit:
         figures.append(("Epochs", _epochs(plan)))
-    if later := [_step_in_words(step, plan) for step in plan.steps[1:] if step != REGISTER.name]:
+    # The dialog has a choice of its own for registrations.
+    shown = [step for step in plan.steps[1:] if KINDS[step].belongs_to != "version"]
+    if later := [_step_in_words(step, plan) for step in shown]:
         figures.append(("Then", " → ".join(later)))
     each_has = "" if plan.devices == 1 else " each"
     memory = "" if plan.memory_per_device is None else f", {byte_size(plan.memory_per_device)}{each_has}"
@@ -106,7 +106,7 @@ def _epochs(plan: Plan) -> str:
 
 
 def _step_in_words(kind: str, plan: Plan) -> str:
-    if kind != TRAIN.name:
+    if not KINDS[kind].trains:
         return KINDS[kind].title.lower()
     return "one retraining" if plan.retrainings == 1 else f"{counted(plan.retrainings)} retrainings"
 

@@ -31,6 +31,10 @@ class EnsembleResult(Result):
     parameters: int | None = None
     note: str = ""
 
+    def member_weights(self) -> dict[str, float]:
+        """Return the weights by the members' names."""
+        return {each.member: each.weight for each in self.weights}
+
 
 def member_name(training: int) -> str:
     """Return a member's name in reports, made from its training's primary key."""

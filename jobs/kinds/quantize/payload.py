@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from jobs.kinds.base import Figures, Payload, Result
+from jobs.kinds.base import CallTimes, Figures, LargerModel, Payload, Result
 from jobs.messages.reports.quantization import Agreement, CallTime, QuantizedBytes, Which
 from jobs.messages.task import DatasetFile, InputPath, Task
 from jobs.spec.experiment import ExperimentSpec
@@ -24,6 +24,10 @@ class QuantizePayload(Payload):
     artifact: str = ""
     model: str = ""
 
+    def larger_model(self) -> LargerModel:
+        """Return the model that is made smaller."""
+        return LargerModel(self.source, self.artifact, self.mode)
+
 
 class QuantizeResult(Result):
     """The comparison of the two models; `metrics` describes the quantized one."""
@@ -34,6 +38,10 @@ class QuantizeResult(Result):
     latency: dict[Which, dict[str, CallTime]] = {}
     hardware: str = ""
     parameters: int | None = None
+
+    def call_times(self) -> CallTimes:
+        """Return the times of calls of both models."""
+        return CallTimes(self.latency, self.hardware)
 
 
 class QuantizeTask(Task):

@@ -61,3 +61,7 @@ class TrainResult(RootResult):
     bytes: int | None = None
     train_rows: int | None = None
     command: tuple[str, ...] = ()
+
+    def measured_on(self, part: Literal["validation", "test"]) -> Measured | None:
+        """Return the objective on a part of the data; None if it was not measured there."""
+        return self.measured.get(part)

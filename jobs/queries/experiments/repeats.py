@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from jobs.kinds import kinds_that
+from jobs.kinds.rows import retraining_trial
 from jobs.models import DatasetVersion, Job, Revision, Trial
 from jobs.queries.data import datasets
 from jobs.spec.algorithms import ALGORITHMS
@@ -18,7 +20,8 @@ class Sameness(NamedTuple):
 
 def last_run(revision: Revision) -> Job | None:
     """Return the newest job of a revision, preferably a completed one; None if it never ran."""
-    jobs = Job.objects.filter(revision=revision, parent=None, kind__in=("search", "train")).order_by("-pk")
+    kinds = kinds_that(lambda facts: facts.has_steps and not facts.retrains_chosen)
+    jobs = Job.objects.filter(revision=revision, parent=None, kind__in=kinds).order_by("-pk")
     return jobs.filter(state=JobState.COMPLETED).first() or jobs.first()
 
 
@@ -66,6 +69,5 @@ def _newer_data(earlier: Job, spec: ExperimentSpec) -> DatasetVersion | None:
 
 def earlier_retraining(trial: Trial) -> Job | None:
     """Return the newest completed job that retrained a trial's values as an experiment of its own."""
-    source = {"search": trial.job_id, "trial": trial.number}
     jobs = Job.objects.filter(project=trial.job.project, state=JobState.COMPLETED, parent=None)
-    return jobs.filter(payload_json__source=source).order_by("-pk").first()
+    return jobs.filter(retraining_trial(trial.job_id, trial.number)).order_by("-pk").first()

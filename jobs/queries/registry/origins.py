@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult
-from jobs.kinds.quantize.payload import QuantizePayload
+from jobs.kinds.base import LargerModel
 from jobs.models import Job, ModelVersion, User
 from jobs.queries.registry import versions
 from jobs.spec.exports import QUANTIZATIONS
@@ -36,35 +35,31 @@ def origins_of(version: ModelVersion, user: User) -> list[Origin]:
     job = version.source_job
     if job is None:
         return []
-    if isinstance(job.payload, QuantizePayload):
-        return _quantized_from(version, job.payload, user)
-    if isinstance(job.payload, EnsemblePayload):
-        return _pooled_from(version, job, job.payload, user)
-    return []
+    if (larger := job.payload.larger_model()) is not None:
+        return _made_smaller_from(version, larger, user)
+    return _pooled_from(version, job, user) if job.facts.pools else []
 
 
-def _quantized_from(version: ModelVersion, payload: QuantizePayload, user: User) -> list[Origin]:
-    source = Job.objects.filter(pk=payload.source).first()
+def _made_smaller_from(version: ModelVersion, larger: LargerModel, user: User) -> list[Origin]:
+    source = Job.objects.filter(pk=larger.job).first()
     if source is None:
         return []
-    if payload.artifact:
-        registered = versions.versions_by_artifact(user, [payload.artifact]).get(payload.artifact, [])
+    if larger.artifact:
+        registered = versions.versions_by_artifact(user, [larger.artifact]).get(larger.artifact, [])
     else:
         registered = versions.versions_by_job(user, [source.pk]).get(source.pk, [])
     job = version.source_job
     spec = job.revision.spec if job is not None and job.revision is not None else None
     step = spec.after.quantize if spec is not None else None
-    mode = payload.mode or (step.mode if step is not None else "")
+    mode = larger.mode or (step.mode if step is not None else "")
     entry = QUANTIZATIONS.get(mode)
     kind = "cast from" if entry is not None and entry.verb == "Cast" else "quantized from"
     label = f"to {entry.label}, " if entry is not None else ""
     return [Origin(kind, source, _nearest(version, registered), f"{label}job {source.pk}")]
 
 
-def _pooled_from(version: ModelVersion, job: Job, payload: EnsemblePayload, user: User) -> list[Origin]:
-    result = EnsembleResult.model_validate(job.results_json)
-    weights = {each.member: each.weight for each in result.weights}
-    names = payload.member_names()
+def _pooled_from(version: ModelVersion, job: Job, user: User) -> list[Origin]:
+    weights, names = job.results.member_weights(), job.payload.member_names()
     trainings = Job.objects.filter(pk__in=names)
     registered = versions.versions_by_job(user, [*names])
     members = [

@@ -4,8 +4,7 @@ from statistics import median
 
 from django.db.models import QuerySet
 
-from jobs.kinds.quantize.facts import QUANTIZE
-from jobs.kinds.rows import that_make_smaller
+from jobs.kinds.rows import that_made_smaller, that_make_smaller
 from jobs.models import Job, ModelVersion
 from jobs.queries.registry import versions
 from jobs.states import OPEN, JobState
@@ -20,11 +19,9 @@ def smaller_version_jobs(version: ModelVersion) -> QuerySet[Job]:
 def usual_seconds_of_smaller(version: ModelVersion, mode: str) -> float | None:
     """Return the median time of earlier jobs that did the same for the model; None without any."""
     alike = Job.objects.filter(
+        that_made_smaller(version.model.name, mode),
         project=version.model.project_id,
-        kind=QUANTIZE.name,
         state=JobState.COMPLETED,
-        payload_json__mode=mode,
-        payload_json__model=version.model.name,
         started__isnull=False,
         finished__isnull=False,
     )

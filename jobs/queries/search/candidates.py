@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jobs.kinds.quantize.payload import QuantizeResult
-from jobs.kinds.train.payload import TrainResult
 from jobs.messages.reports.base import MetricValue
 from jobs.messages.reports.quantization import CallTime
 from jobs.models import Job, JobArtifact
@@ -88,8 +86,7 @@ def _cost(candidate: Candidate, objective: Objective) -> float:
 
 
 def _validation_of(job: Job, objective: Objective) -> MetricValue | None:
-    results = job.results
-    measured = results.measured.get("validation") if isinstance(results, TrainResult) else None
+    measured = job.results.measured_on("validation")
     if measured is not None and measured.metric == objective.metric:
         return MetricValue(**measured.model_dump(exclude={"metric"}))
     value = outcomes.validation_score(job, objective)
@@ -131,12 +128,11 @@ def _latencies(jobs: Sequence[Job]) -> dict[int, Latency]:
     """Return what quantizations measured of their own models and of those that they made smaller."""
     times = {}
     for job in jobs:
-        results = job.results
-        if not isinstance(results, QuantizeResult):
-            continue
-        for which, calls in results.latency.items():
-            of = job.pk if which == "quantized" else getattr(job.payload, "source", None)
+        measured = job.results.call_times()
+        for which, calls in measured.by_model.items():
+            larger = job.payload.larger_model()
+            of = job.pk if which == "quantized" or larger is None else larger.job
             rows = min((int(size) for size in calls), default=None)
-            if of is not None and rows is not None:
-                times[of] = Latency(calls[str(rows)], rows, results.hardware)
+            if rows is not None:
+                times[of] = Latency(calls[str(rows)], rows, measured.hardware)
     return times
