@@ -70,7 +70,8 @@ def test_an_error_page_has_no_code(browser: Client) -> None:
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        ("Raise max_trials, or wait", "Raise “trials, at most”, or wait"),
+        ("Raise max_trials, or wait", "Raise “Trials, at most”, or wait"),
+        ("Raise after.retrain.epochs_cap", "Raise “epochs, at most”"),
         ("fit.batch_size 5 does not divide", "“Batch size” 5 does not divide"),
         ("Raise resources.memory_gib.", "Raise “Memory cap (GiB)”."),
         ("column 'max_trials' has no value", "column 'max_trials' has no value"),
@@ -88,7 +89,7 @@ def test_the_labels_do_not_depend_on_who_imported_the_form() -> None:
     spec = present(importlib.util.find_spec(problem_labels.__name__))
     fresh = importlib.util.module_from_spec(spec)
     present(spec.loader).exec_module(fresh)
-    assert fresh.plain_message("Raise max_trials") == "Raise “trials, at most”"
+    assert fresh.plain_message("Raise max_trials") == "Raise “Trials, at most”"
 
 
 def test_a_refusal_names_the_labels_of_its_fields() -> None:

@@ -27,6 +27,12 @@ def _labels() -> Mapping[str, str]:
     return LABELS | of_form
 
 
+@cache
+def _group_titles() -> frozenset[str]:
+    titles: frozenset[str] = import_string("webapp.forms.experiments.experiment.sections.group_titles")()
+    return titles
+
+
 def label_of(pointer: str) -> str:
     """Return the label of the field at a pointer into a body; the words of the pointer if no page has one.
 
@@ -81,9 +87,18 @@ def _label_of_name(name: str) -> str:
     pointers = [each for each in known if each.endswith(end)]
     if "." not in name:
         pointers = [each for each in pointers if each.startswith(SECTIONS_ALONE)]
-    # The label of a field in a group follows the title of the group.
-    labels = {known[each].partition(", ")[2] or known[each] for each in pointers}
+    labels = {_without_group(known[each]) for each in pointers}
     return labels.pop() if len(labels) == 1 else ""
+
+
+def _without_group(label: str) -> str:
+    """Return a field's label without the title of its group; a label may have a comma of its own.
+
+    >>> _without_group("Early stopping, patience"), _without_group("Trials, at most")
+    ('patience', 'Trials, at most')
+    """
+    title, _, own = label.partition(", ")
+    return own if own and title in _group_titles() else label
 
 
 def message_of(error: TrainyardError) -> str:

@@ -47,3 +47,8 @@ def field_labels() -> dict[str, str]:
             label = f"{group.title}, {field.label.lower()}" if group.toggle else field.label
             labels.setdefault(f"/spec{field.spec or field.pointer}", label)
     return labels
+
+
+def group_titles() -> frozenset[str]:
+    """Return the titles of groups that precede the labels of their fields, each with a comma."""
+    return frozenset(group.title for section in SECTIONS for group in section.groups if group.toggle)
