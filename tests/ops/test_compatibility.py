@@ -366,8 +366,11 @@ def test_a_web_server_that_cannot_read_its_installation_id_compares_itself_later
 
 
 def test_version_names_program_schema_and_store(
-    tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # Without a database's file there is no installation, whose database would be asked.
+    monkeypatch.setenv("TRAINYARD_HOME", str(tmp_path))
+    (tmp_path / "trainyard.sqlite3").touch()
     settings.TRAINYARD_HOME, settings.TRAINYARD_ARTIFACTS = tmp_path, str(tmp_path / "artifacts")
     schema = re.escape(compatibility.own_schema())
     call_command("version")

@@ -17,6 +17,7 @@ def on_postgres(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) 
     """Return a new home of an installation with PostgreSQL."""
     settings.TRAINYARD_HOME = tmp_path
     monkeypatch.setenv("TRAINYARD_HOME", str(tmp_path))
+    monkeypatch.setenv("TRAINYARD_DATABASE_URL", "postgres://localhost/trainyard")
     monkeypatch.setattr(connection, "vendor", "postgresql")
     return tmp_path
 
