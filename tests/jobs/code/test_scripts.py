@@ -9,12 +9,14 @@ from jobs.actions.registry.registration import add_to_new_model, register_output
 from jobs.actions.runs import submit
 from jobs.actions.runs.tasks import origin_of
 from jobs.actions.search import ensembles, trials
+from jobs.actions.storage import artifacts
 from jobs.errors import Conflict, Forbidden, NotFound, StaleState
 from jobs.kinds.register.payload import RegisterPayload
-from jobs.models import Artifact, CodeFile, CodeVersion, Experiment, Job
+from jobs.models import CodeFile, CodeVersion, Experiment, Job
 from jobs.queries.code import sandboxes
 from jobs.queries.registry.versions import is_foreign
 from jobs.queries.search.retraining import chosen_epoch
+from jobs.store import store
 from tests.factories import make_experiment, make_job, make_job_artifact, make_trials
 from tests.markup import text_of
 from tests.people import People, browser_of
@@ -36,7 +38,7 @@ def code(people: People) -> CodeVersion:
     version = CodeVersion.objects.create(
         project=people.project, name="net", digest="c" * 64, bytes=10, created_by=people.trainer
     )
-    file = Artifact.objects.create(digest="d" * 64, bytes=10)
+    file = artifacts.adopt(store().put_blocks([b"save('model.keras')"]))
     CodeFile.objects.create(version=version, path="train.py", artifact=file, lines=1)
     return version
 
