@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from jobs.actions.code import package_sets
 from jobs.actions.runs import attempt_end, schedule
@@ -24,6 +26,7 @@ from tests.code.same_time import before_lock
 from tests.jobs.yard import PretendWorker
 from tests.markup import squeezed
 from tests.people import People, browser_of
+from tests.present import present
 
 NEEDED = digest_of(["einops>=0.8"])
 MODEL = "def build_model(hp): ...\n"
@@ -120,11 +123,14 @@ def test_of_two_equal_requests_at_the_same_time_the_second_finds_the_job_of_the_
 def test_the_duration_of_an_installation_is_that_of_its_installer(api: Client, worker: PretendWorker) -> None:
     job = install(api, stored(api)).json()["id"]
     attempt = claimed(worker)
-    worker.report(attempt, Phase(time=time.time() - 100, name="installing packages"))
+    begin = time.time() - 100
+    Attempt.objects.filter(pk=attempt.pk).update(claimed=timezone.now() - timedelta(seconds=100))
+    worker.report(attempt, Phase(time=begin, name="installing packages"))
     assert api.get(f"/api/v1/jobs/{job}").json()["state"] == "running"
     # The runner, which only finds the packages, starts and ends at once.
     worker.report(attempt, Started(time=time.time()))
     attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
+    assert present(Job.objects.get(pk=job).started).timestamp() == pytest.approx(begin, abs=1)
     assert 100 <= api.get(f"/api/v1/jobs/{job}").json()["seconds"] < 110
 
 
