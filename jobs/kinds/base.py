@@ -42,6 +42,11 @@ type Figures = dict[str, Any]
 """Metrics by name. Each is a number, or an object whose `value` is one."""
 
 
+def value_of(figure: Any) -> Any:
+    """Return the value of a metric in `Figures`: the number, or that of an object with an interval."""
+    return figure.get("value") if isinstance(figure, dict) else figure
+
+
 class ChosenTrial(Frozen):
     """A trial by its number, with a copy of its values: they remain when the trial's row is deleted."""
 

@@ -5,12 +5,12 @@ Each result leads to the page or the dialog that asks first; none changes anythi
 
 from collections.abc import Iterator
 
-from django.db.models import Q
 from django.urls import reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.models import Experiment, Job, User
+from jobs.models import Job, User
+from jobs.queries.experiments import experiments
 from jobs.states import FINAL
 from webapp.pages.matching import words_of
 from webapp.pages.page_names import NamedPage
@@ -72,11 +72,7 @@ def _deletions(user: User, names: list[str]) -> Iterator[NamedPage]:
 
 
 def _edits(user: User, names: list[str]) -> Iterator[NamedPage]:
-    fits = Q()
-    for name in names:
-        fits &= Q(name__icontains=name)
-    rows = Experiment.objects.filter(fits, project__in=access.projects_of(user, Action.WRITE), archived=False)
-    for row in rows.select_related("project").order_by("-pk")[:MAX_LOOKED_AT]:
+    for row in experiments.editable_experiments(user, names)[:MAX_LOOKED_AT]:
         address = reverse("experiment_edit", args=[row.project.slug, row.pk])
         yield NamedPage(f"Edit {row.name}", row.project.slug, address, "action")
 

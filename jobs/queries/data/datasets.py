@@ -87,6 +87,12 @@ def is_being_read(project: Project, slug: str) -> bool:
     return dataset is not None and dataset.versions.filter(state=DatasetVersion.State.PREPARING).exists()
 
 
+def version_of_job(job: Job) -> DatasetVersion | None:
+    """Return the dataset version that a job reads; None if it reads none, or it is deleted."""
+    pk = job.payload.dataset_version
+    return DatasetVersion.objects.select_related("dataset").filter(pk=pk).first() if pk is not None else None
+
+
 def profile_payload(version: DatasetVersion) -> ProfilePayload:
     """Build the payload for the job that reads and describes a version."""
     return ProfilePayload(dataset_version=version.pk)

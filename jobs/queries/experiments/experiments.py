@@ -9,6 +9,7 @@ from django.db.models import Count, Exists, F, Max, Min, OuterRef, QuerySet, Sub
 from django.db.models.functions import Coalesce
 
 from jobs import access
+from jobs.access import Action
 from jobs.answers.experiments.experiments import BestOut, ExperimentOut, RevisionOut
 from jobs.models import AuditEvent, Experiment, Job, Project, Revision, Trial, User
 from jobs.queries.search.outcomes import objective_of
@@ -249,3 +250,11 @@ def _flatten_spec(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
             yield from _flatten_spec(item, f"{path}[{item.get('name', i)}]")
     else:
         yield path, value
+
+
+def editable_experiments(user: User, names: Sequence[str]) -> QuerySet[Experiment]:
+    """Return the experiments that a user may edit and whose names contain all of `names`, newest first."""
+    rows = Experiment.objects.filter(project__in=access.projects_of(user, Action.WRITE), archived=False)
+    for name in names:
+        rows = rows.filter(name__icontains=name)
+    return rows.select_related("project").order_by("-pk")

@@ -4,10 +4,10 @@ from django.db.models import QuerySet, prefetch_related_objects
 
 from jobs import access
 from jobs.answers.registry.promotions import CutOffOut, GateOut, PromotionDecisionOut, PromotionOut
+from jobs.kinds.base import value_of
 from jobs.models import Decision, ModelVersion, PromotionRequest, User
 from jobs.queries.registry import gates
 from jobs.queries.registry.endpoints import cut_off_replicas
-from jobs.queries.runs import evaluations
 
 
 def promotions_for_lists(user: User) -> QuerySet[PromotionRequest]:
@@ -32,10 +32,7 @@ def replaced_version(promotion: PromotionRequest) -> ModelVersion | None:
 def measured_metrics(promotion: PromotionRequest) -> dict[str, dict[str, float | None]]:
     """Return the test metrics that the gates have measured, for `challenger` and `champion`."""
     metrics = promotion.gate_job.results.metrics if promotion.gate_job is not None else {}
-    return {
-        name: {key: evaluations.metric_value(value) for key, value in values.items()}
-        for name, values in metrics.items()
-    }
+    return {name: {key: value_of(value) for key, value in values.items()} for name, values in metrics.items()}
 
 
 def evaluation_job(promotion: PromotionRequest) -> int | None:

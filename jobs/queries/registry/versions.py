@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q, QuerySet
 
 from jobs import access
+from jobs.kinds.base import value_of
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
 from jobs.kinds.rows import belonging_to
 from jobs.models import (
@@ -18,7 +19,6 @@ from jobs.models import (
     RegisteredModel,
     User,
 )
-from jobs.queries.runs import evaluations
 from jobs.queries.search import outcomes
 from jobs.spec.data.profile import Profile
 from jobs.spec.sections.data import Task
@@ -46,7 +46,7 @@ class Link(NamedTuple):
 def metric_values(version: ModelVersion, part: str = "test") -> dict[str, float | None]:
     """Return a version's metric values on one part of the data."""
     metrics = version.metrics.get(part) or {}
-    return {name: evaluations.metric_value(metric) for name, metric in metrics.items()}
+    return {name: value_of(metric) for name, metric in metrics.items()}
 
 
 def measured_by_code(job: Job | None) -> bool:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from jobs.kinds.base import value_of
 from jobs.messages.reports.base import MetricValue
 from jobs.messages.reports.quantization import CallTime
 from jobs.models import Job, JobArtifact
-from jobs.queries.runs import evaluations, model_reports
+from jobs.queries.runs import model_reports
 from jobs.queries.search import outcomes
 from jobs.spec.sections.search import Objective
 
@@ -104,7 +105,7 @@ def _test_metrics(root: Job) -> dict[int, Mapping[str, MetricValue]]:
 
 def _test_of(job: Job, reported: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
     """Return a job's test metrics, with the interval of its report where it is about the same value."""
-    values = {name: evaluations.metric_value(m) for name, m in job.results.metrics["test"].items()}
+    values = {name: value_of(m) for name, m in job.results.metrics["test"].items()}
     return {
         name: reported[name]
         if name in reported and reported[name].value == value

@@ -9,9 +9,8 @@ from django.db import connection
 from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
 from jobs.errors import Conflict
-from jobs.kinds.base import Result
+from jobs.kinds.base import Result, value_of
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
-from jobs.queries.runs import evaluations
 from jobs.queries.search.algorithm_state import first_revision, found_hyperparameters
 from jobs.queries.search.pareto import pareto_fronts
 from jobs.spec.experiment import ExperimentSpec
@@ -206,7 +205,7 @@ def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[in
 def validation_score(job: Job, objective: Objective) -> float | None:
     """Return a training job's objective on validation data; None if it is missing."""
     metrics = job.results.metrics.get("validation", {})
-    value = evaluations.metric_value(metrics.get(objective.metric.removeprefix("val_")))
+    value = value_of(metrics.get(objective.metric.removeprefix("val_")))
     return float(value) if isinstance(value, int | float) else None
 
 

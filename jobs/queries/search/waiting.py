@@ -1,10 +1,11 @@
-"""Computes why a search's queued and paused trials wait.
+"""Computes why a search's queued and paused trials wait, and reads the phases of running ones.
 
 A page shows each sentence once for all trials to which it applies, so sentences must fit one trial and many.
 """
 
 from django.db.models import Sum
 
+from jobs.messages.events import PhaseName
 from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.placement.sentences import format_slots
 from jobs.queries.code import package_installs
@@ -103,3 +104,11 @@ def _shared_reason(search: Job) -> str:
 def limit_reason(limit: int) -> str:
     """Return the reason for a search that runs as many trials as its spec allows."""
     return f"The search runs at most {limit} trial{'' if limit == 1 else 's'} at a time, as set in its spec."
+
+
+def phases_of_search(search: Job) -> dict[int, PhaseName]:
+    """Return the running trials' phases, such as compiling, by number. Trials without one are left out."""
+    records = search.attempts.open().values_list("record", flat=True)
+    phases = {phase["trial"]: phase["name"] for record in records if (phase := record.get("phase"))}
+    running = search.trials.running().filter(number__in=phases).order_by("number")
+    return {number: phases[number] for number in running.values_list("number", flat=True)} if phases else {}

@@ -11,7 +11,7 @@ from jobs.errors import StaleFence
 from jobs.messages import events as contract
 from jobs.models import Job
 from jobs.queries.runs import jobs as job_queries
-from jobs.queries.search import phases
+from jobs.queries.search import waiting
 from jobs.states import Outcome
 from jobs.store import StoredFile
 from tests.jobs.runs.test_attempts import all_events, expire, placed
@@ -84,10 +84,10 @@ def test_the_progress_of_a_trial_reads_the_record_of_its_attempt_only_to_end_a_p
             worker.report(attempt, event)
         return sum('"jobs_attempt"."record" FROM' in query["sql"] for query in queries)
 
-    assert (reads(counted), phases.phases_of_search(search)) == (0, {})
-    assert (reads(compiling), phases.phases_of_search(search)) == (1, {trial.number: "compiling"})
-    assert (reads(compiling), phases.phases_of_search(search)) == (0, {trial.number: "compiling"})
-    assert (reads(counted), phases.phases_of_search(search)) == (1, {})
+    assert (reads(counted), waiting.phases_of_search(search)) == (0, {})
+    assert (reads(compiling), waiting.phases_of_search(search)) == (1, {trial.number: "compiling"})
+    assert (reads(compiling), waiting.phases_of_search(search)) == (0, {trial.number: "compiling"})
+    assert (reads(counted), waiting.phases_of_search(search)) == (1, {})
     assert reads(counted) == 0
 
 

@@ -19,7 +19,7 @@ from jobs.queries.runs import lost_work, queue
 from jobs.queries.runs import restarts as restart_queries
 from jobs.queries.runs.lost_work import LostWork
 from jobs.queries.runs.restarts import Restart
-from jobs.queries.search import baseline, ensembles, outcomes, phases, scoring, trials, waiting
+from jobs.queries.search import baseline, ensembles, outcomes, scoring, trials, waiting
 from jobs.queries.search.algorithm_state import found_hyperparameters
 from jobs.queries.search.scoring import Scoring
 from jobs.spec.sections.search import Objective
@@ -210,7 +210,7 @@ def _search_head(
     best = outcomes.best_trials(row, limit=1).first()
     scores = ranking.scores.get(best.pk, ()) if best is not None else ()
     return SearchHead(
-        phases=phases.phases_of_search(row),
+        phases=waiting.phases_of_search(row),
         counts=[(state, count) for state, count in counts.items() if count],
         trials_run=bool(counts.get(TrialState.RUNNING)),
         why_trials_wait=[

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jobs.models import DatasetVersion, Job
+from jobs.models import Job
+from jobs.queries.data import datasets
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.mesh import MeshSpec
 from jobs.spec.sections.precision import PrecisionSpec
@@ -46,8 +47,7 @@ def _experiment_of(row: Job) -> list[Setting]:
 
 
 def _data_of(row: Job, spec: ExperimentSpec) -> list[Setting]:
-    pk = row.payload.dataset_version
-    version = DatasetVersion.objects.select_related("dataset").filter(pk=pk).first() if pk else None
+    version = datasets.version_of_job(row)
     home = row.project.slug if row.project is not None else ""
     if version is not None:
         slug, number = version.dataset.slug, version.number

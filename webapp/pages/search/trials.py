@@ -19,7 +19,7 @@ from jobs.queries.data import datasets
 from jobs.queries.runs import jobs as job_queries
 from jobs.queries.runs import restarts
 from jobs.queries.runs.restarts import Restart
-from jobs.queries.search import baseline, outcomes, phases, scoring, trial_decisions, trial_details, waiting
+from jobs.queries.search import baseline, outcomes, scoring, trial_decisions, trial_details, waiting
 from jobs.queries.search import ensembles as ensemble_queries
 from jobs.queries.search import trials as queries
 from jobs.queries.search.baseline import Comparison
@@ -146,7 +146,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         most_checkpoints=trial_details.MAX_CHECKPOINTS,
         removed=row.checkpoints.exclude(removed=None).count(),
         attempts=trial_details.trial_attempts(row),
-        phase=phases.phases_of_search(row.job).get(row.number, ""),
+        phase=waiting.phases_of_search(row.job).get(row.number, ""),
         why_waiting=waiting.waiting_reasons(row.job, request.user).get(row.number, ""),
         metric_pairs=pair_metrics(names),
         objective=outcomes.objective_of(row.job),
