@@ -58,6 +58,7 @@ EXCEPTIONS = {
     "webapp/pages/runs/run_settings": "the settings of a run on the pages of its job, trial and version",
     "webapp/pages/search/ensemble_start": "asks before an ensemble is created from chosen trials",
     "webapp/pages/search/trial_starts": "asks before a trial is trained again",
+    "webapp/pages/sorting": "the sortable columns of lists",
     "webapp/pages/starts": "asks before any work starts",
     "webapp/pages/runs/job_commands": "the commands that the page of a job offers",
     "webapp/pages/runs/job_orders": "asks before commands to several jobs",
