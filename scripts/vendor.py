@@ -111,7 +111,7 @@ LIBRARIES = (
             "licenses/LICENSE-d3": "LICENSE-d3",
         },
         bundle="echarts.esm.min.js",
-        types={"echarts.esm.min.d.ts": 'export { init } from "echarts";\n'},
+        types={"echarts.esm.min.d.ts": 'export { getInstanceByDom, init } from "echarts";\n'},
     ),
     Library(
         # All its packages have the same authors and licence.

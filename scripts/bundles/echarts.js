@@ -35,4 +35,4 @@ use([
   VisualMapComponent,
 ]);
 
-export { init } from "echarts/core";
+export { getInstanceByDom, init } from "echarts/core";

@@ -4,7 +4,8 @@ import { answers } from "./connection/server.js";
 import { isLoggedIn } from "./connection/session.js";
 import { byId, closest } from "./elements.js";
 
-const dialog = byId("start", HTMLDialogElement);
+// Pages outside the frame, such as the login, start nothing and have no dialog.
+const startDialog = () => byId("start", HTMLDialogElement);
 let asked = 0;
 
 /** @param {string} address */
@@ -24,6 +25,7 @@ async function openStart(address) {
   const markup = await response.text();
   // Only the button that was pressed last opens the dialog.
   if (mine !== asked) return;
+  const dialog = startDialog();
   dialog.innerHTML = markup;
   dialog.showModal();
 }
@@ -38,7 +40,7 @@ document.addEventListener("click", (event) => {
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (!(form instanceof HTMLFormElement)) return;
-  if (dialog.contains(form)) {
+  if (form.closest("dialog#start")) {
     // A second press would start it twice.
     if ("sent" in form.dataset) event.preventDefault();
     form.dataset.sent = "";
@@ -51,4 +53,6 @@ document.addEventListener("submit", (event) => {
   }
 });
 // Back shows the page as it was: the form may be sent again.
-addEventListener("pageshow", () => dialog.close());
+addEventListener("pageshow", () => {
+  if (document.querySelector("dialog#start[open]")) startDialog().close();
+});

@@ -1,1 +1,1 @@
-export { init } from "echarts";
+export { getInstanceByDom, init } from "echarts";
