@@ -194,6 +194,8 @@ def test_a_hypermodel_is_chosen_among_the_templates_with_its_search_space(form: 
     expect(at(page, "/model/args/pooling").locator("option:not([hidden])")).to_have_text(
         ["avg", "flatten", "max"]
     )
+    expect(page.get_by_role("link", name="Range of Pooling")).to_have_text("avg, flatten, max")
+    page.get_by_title("Search Pooling", exact=True).uncheck()  # the field shows its value again
     at(page, "/model/args/pooling").select_option(label="max")
     expect(at(page, "/model/args/activation").locator("option:not([hidden])")).to_have_text(["relu", "selu"])
     settled(page, "ok")
@@ -201,7 +203,7 @@ def test_a_hypermodel_is_chosen_among_the_templates_with_its_search_space(form: 
     assert body["model"] == {"kind": "hypermodel", "name": "HyperXception", "args": {"pooling": "max"}}
     names = [row["name"] for row in body["search"]["space"]]
     assert names[:2] == ["activation", "conv2d_num_filters"] and names[-1] == "learning_rate"
-    assert "units" not in names
+    assert "units" not in names and "pooling" not in names
     look(page, "form-hypermodel")
     step(page, "Model")
     offered.select_option(label="Convolutional network")

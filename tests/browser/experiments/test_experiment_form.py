@@ -14,7 +14,7 @@ from tests import own_code
 from tests.browser.conftest import Watch
 from tests.browser.looking import Look
 from tests.datasets.making import bundle
-from tests.factories import SEARCH, make_dataset, make_experiment, make_job
+from tests.factories import SEARCH, make_dataset, make_experiment, make_job, make_worker
 from tests.people import People, browser_of
 
 Open = Callable[..., Page]
@@ -68,8 +68,12 @@ def open_row(page: Page, place: int) -> Any:
     return row(page, place)
 
 
-def test_a_warning_is_at_its_field_and_counted_in_the_bar_and_at_its_step(form: Page, look: Look) -> None:
-    page = form
+def test_a_warning_is_at_its_field_and_counted_in_the_bar_and_at_its_step(
+    people: People, data: dict[str, DatasetVersion], open_as: Open, look: Look
+) -> None:
+    make_worker()  # its absence would be a warning, too
+    page = open_as(people.owner, FORM)
+    settled(page, "ok")
     expect(page.locator("[data-warning-list]")).to_be_hidden()
     at(page, "/search/executions_per_trial").evaluate("field => field.value = '1'")
     at(page, "/search/executions_per_trial").dispatch_event("input")
