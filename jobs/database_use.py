@@ -64,11 +64,35 @@ def share(database: Mapping[str, Any], home: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise DatabaseReplaced(
-            f"The database {database['NAME']} is being restored or moved by another process, which has "
-            f"locked {file}. Start again once it has ended."
-        ) from None
+        raise DatabaseReplaced(_replaced(database["NAME"], file)) from None
     _held[file] = descriptor
+
+
+def replacement_of(file: Path) -> str | None:
+    """Return why a SQLite database that does not exist may do so soon: it is being restored or moved.
+
+    Args:
+        file: the database.
+    """
+    lock = file.resolve().with_name(file.name + SUFFIX)
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _replaced(file, lock)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _replaced(database: object, lock: Path) -> str:
+    return (
+        f"The database {database} is being restored or moved by another process, which has locked {lock}. "
+        "Start again once it has ended."
+    )
 
 
 def _forget() -> None:

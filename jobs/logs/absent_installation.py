@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from jobs import program
+from jobs import database_use, program
 
 BEGINNING = frozenset({"up", "demo", "restore", "migrate", "broker"})
 """Commands that begin an installation, as `web --migrate` does."""
@@ -76,7 +76,7 @@ def problem(command: str) -> str | None:
         return _without_key() if _is_without_key() and command not in WITHOUT_KEY else None
     if file.exists():
         return None
-    return (
+    return database_use.replacement_of(file) or (
         f"There is no installation: the database {file} does not exist. If there is one elsewhere, correct "
         f"TRAINYARD_HOME, which is {_home()} now, or TRAINYARD_DATABASE_URL. A new installation begins with "
         f"{_starts()}."
