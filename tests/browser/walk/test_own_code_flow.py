@@ -28,7 +28,7 @@ def store(user: Visitor, name: str, text: str) -> None:
     page = user.page
     user.go("Code", "New version")
     user.follow(page.get_by_role("link", name="Paste"))
-    page.get_by_label("Python code").fill(text)
+    page.get_by_role("textbox", name="Python code").fill(text)
     page.get_by_label("Name").fill(name)
     user.send("Store")
 
