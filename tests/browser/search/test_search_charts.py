@@ -112,7 +112,11 @@ UNTIL_WRAPPED = """() => new Promise((done) => {
   const look = () => axisNames().includes("learning_\\nrate") ? done() : requestAnimationFrame(look);
   look();
 })"""
-AXES = [*(parameter["name"] for parameter in SPACE), "val_accuracy (mean)"]
+AXES = [
+    *sorted((str(parameter["name"]) for parameter in SPACE), key=lambda name: name != "dropout"),
+    "val_accuracy (mean)",
+]
+"""The hyperparameter that is not active in all trials is at the end, where lines have few gaps."""
 
 
 def test_the_names_of_parallel_axes_are_whole_and_wrapped_where_there_is_little_room(
@@ -156,7 +160,7 @@ def test_the_whole_name_of_an_axis_is_shown_at_the_pointer(people: People, open_
         page.mouse.move(box["x"] + 64, box["y"] + down)
         if tip.is_visible():
             break
-    expect(tip).to_have_text("units")
+    expect(tip).to_have_text(AXES[0])
 
 
 def test_small_charts_show_the_numbers_of_their_colours(people: People, open_as: Open) -> None:
