@@ -93,6 +93,23 @@ def test_a_warning_is_at_its_field_and_counted_in_the_bar_and_at_its_step(
     expect(message).to_have_count(0)
 
 
+def test_a_check_that_met_a_busy_database_is_repeated_without_a_problem(form: Page, watch: Watch) -> None:
+    page = form
+    body = {"detail": "The database is busy or unreachable. Try again in a moment."}
+    page.route(
+        "**/api/v1/experiments/validate",
+        lambda route: route.fulfill(status=503, headers={"Retry-After": "1"}, json=body),
+        times=1,
+    )
+    step(page, "Training")
+    with page.expect_response(lambda answer: answer.url.endswith("/validate") and answer.status == 200):
+        at(page, "/fit/epochs").fill("7")
+    settled(page, "ok")
+    expect(page.locator("[data-problem-list]")).to_be_hidden()
+    assert len(watch.errors) == 1, "it was refused once"
+    watch.ignore("503")
+
+
 def test_own_code_is_asked_for_only_where_it_is_the_template(form: Page) -> None:
     form.get_by_role("link", name="Model", exact=True).click()
     expect(form.get_by_role("group", name="Arguments")).to_be_visible()

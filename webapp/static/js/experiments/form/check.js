@@ -61,7 +61,9 @@ export class Check extends EventTarget {
         return;
       }
       const result = await response.json();
-      if (response.status === 429) this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
+      // Neither is about the spec: too many requests, and a database that is busy for a moment.
+      if (response.status === 429 || response.status === 503)
+        this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
       else if (response.ok) this.notify({ ...result, state: result.valid ? "ok" : "bad" });
       else
         this.notify({
