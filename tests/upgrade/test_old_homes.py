@@ -1,6 +1,7 @@
 """Homes from earlier commits are upgraded: finished work is unchanged, interrupted work resumes."""
 
 import re
+from datetime import datetime
 from typing import Any
 
 import httpx2
@@ -16,6 +17,8 @@ from tests.upgrade.interrupted_work import STEPS
 pytestmark = pytest.mark.timeout(600)
 
 MEASURED = ("score", "std", "started", "finished")
+JOB = r"/jobs/\d+"
+"""The address of one job."""
 LASTING = ("number", "values", "source", "bracket")
 """Fields of a trial that never change."""
 
@@ -24,10 +27,52 @@ def test_everything_that_had_ended_answers_as_it_did(upgraded: Upgraded) -> None
     reader = Reader(upgraded.yard.urls["web"], upgraded.yard.tokens["root"])
     changed = {
         address: changes
-        for address, answer in upgraded.before["ended"].items()
-        if (changes := differences(without_withdrawn(address, answer), reader.get(address)))
+        for address in upgraded.before["ended"]
+        if (changes := differences(expected(upgraded.before["ended"], address), reader.get(address)))
     }
     assert not changed
+
+
+def expected(ended: dict[str, Body], address: str) -> Body:
+    """Return an earlier answer as it is given today: without what was withdrawn or redefined on purpose.
+
+    How long a job ran is now measured over its attempts; `test_an_ended_job_ran_as_long_as_its_attempts`
+    compares it with the earlier answers about these.
+    """
+    answer = without_withdrawn(address, ended[address])
+    if not re.fullmatch(JOB, address) or not times_of(ended, answer["id"]):
+        return answer
+    return {name: value for name, value in answer.items() if name != "seconds"}
+
+
+def test_an_ended_job_ran_as_long_as_its_attempts(upgraded: Upgraded) -> None:
+    reader, ended = Reader(upgraded.yard.urls["web"], upgraded.yard.tokens["root"]), upgraded.before["ended"]
+    times = {a: times_of(ended, answer["id"]) for a, answer in ended.items() if re.fullmatch(JOB, a)}
+    ran = {address: reader.get(address)["seconds"] for address, spans in times.items() if spans}
+    assert ran
+    # The earlier answers have whole milliseconds.
+    assert ran == {a: pytest.approx(covered(times[a]), abs=0.002 * len(times[a])) for a in ran}
+
+
+def times_of(ended: dict[str, Body], job: int) -> list[tuple[float, float]]:
+    """Return when each attempt of a job and of its steps began and ended, in the order of beginnings."""
+    members = [body["id"] for a, body in ended.items() if re.fullmatch(JOB, a) and body["parent"] == job]
+    attempts = [item for member in (job, *members) for item in ended[f"/jobs/{member}/attempts"]["items"]]
+    moments = [(a["claimed"], a["ended"]) for a in attempts if a["claimed"] and a["ended"]]
+    return sorted((_unix_time(begin), _unix_time(end)) for begin, end in moments)
+
+
+def covered(times: list[tuple[float, float]]) -> float:
+    """Return the seconds in which at least one attempt ran."""
+    seconds, until = 0.0, 0.0
+    for begin, end in times:
+        seconds += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return seconds
+
+
+def _unix_time(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
 
 
 def without_withdrawn(address: str, answer: Body) -> Body:
