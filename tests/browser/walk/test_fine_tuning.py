@@ -65,7 +65,7 @@ def test_an_imported_model_is_fine_tuned_and_registered(cast: Cast, tmp_path: Pa
     ada.press("Submit")
     page.wait_for_url("**/jobs/*")
     expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed")
-    ada.follow(page.get_by_role("main").get_by_role("link", name="ours v1", exact=True).first)
+    ada.follow(page.get_by_role("main").get_by_role("link", name="registered as ours v1", exact=True))
     expect(ada.card("Origin")).to_contain_text("brought v1")
     expect(ada.card("Origin")).to_contain_text("frozen up to body/low, new head")
     ada.check_page("fine-tuned-version")
