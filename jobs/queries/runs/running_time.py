@@ -11,7 +11,8 @@ def running_seconds(jobs: Sequence[Job], shown_in: Mapping[int, Iterable[int]]) 
     """Return the seconds in which ended jobs ran; a job that has not ended is missing.
 
     A job runs while one of its attempts, or of its steps' attempts, runs. Attempts at the same time, as in a
-    search, count once. A job without attempts has no other time than that between its start and its end.
+    search, count once. A job without attempts has no other time than that between its start and its end; so has a
+    search by a script outside.
 
     Args:
         jobs: the jobs.
@@ -25,7 +26,15 @@ def running_seconds(jobs: Sequence[Job], shown_in: Mapping[int, Iterable[int]]) 
         for pk in shown_in[member]:
             if claimed is not None and end is not None:
                 spans[pk].append((claimed, end))
-    return {pk: _covered(spans[pk]) or _between(job) for pk, job in ended.items()}
+    return {
+        pk: _between(job) if _is_outside(job) else _covered(spans[pk]) or _between(job)
+        for pk, job in ended.items()
+    }
+
+
+def _is_outside(job: Job) -> bool:
+    """Return whether a script elsewhere holds the trials: it works between them, too."""
+    return job.facts.has_trials and job.facts.task is None
 
 
 def _covered(spans: Iterable[tuple[dt.datetime, dt.datetime]]) -> float:

@@ -60,6 +60,13 @@ def test_a_job_without_attempts_ran_from_its_start_to_its_end(job: Job) -> None:
     assert seconds_of(job) == 67
 
 
+def test_a_search_by_a_script_outside_ran_from_its_start_to_its_end(job: Job) -> None:
+    Job.objects.filter(pk=job.pk).update(kind="external_search", payload_json={})
+    ran(job, 210, 211)
+    ran(job, 240, 241)
+    assert seconds_of(job) == 67
+
+
 def test_a_job_that_has_not_ended_has_no_time(job: Job) -> None:
     ran(job, 0, 100)
     Job.objects.filter(pk=job.pk).update(finished=None, state="running")
