@@ -8,6 +8,7 @@ from django.utils import timezone
 from jobs.models import Attempt, Job
 from jobs.queries.runs import jobs as queries
 from tests.factories import make_attempt, make_job, make_worker
+from tests.jobs.test_kinds import OUTSIDE
 from tests.people import People
 
 NOON = timezone.make_aware(datetime(2026, 3, 1, 12))
@@ -61,7 +62,7 @@ def test_a_job_without_attempts_ran_from_its_start_to_its_end(job: Job) -> None:
 
 
 def test_a_search_by_a_script_outside_ran_from_its_start_to_its_end(job: Job) -> None:
-    Job.objects.filter(pk=job.pk).update(kind="external_search", payload_json={})
+    Job.objects.filter(pk=job.pk).update(kind="external_search", payload_json={"outside": OUTSIDE})
     ran(job, 210, 211)
     ran(job, 240, 241)
     assert seconds_of(job) == 67
