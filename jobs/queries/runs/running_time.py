@@ -11,8 +11,8 @@ def running_seconds(jobs: Sequence[Job], shown_in: Mapping[int, Iterable[int]]) 
     """Return the seconds in which ended jobs ran; a job that has not ended is missing.
 
     A job runs while one of its attempts, or of its steps' attempts, runs. Attempts at the same time, as in a
-    search, count once. A job without attempts has no other time than that between its start and its end, nor has
-    a search by a script outside.
+    search, count once. A job without attempts, and a search by a script outside, have no other time than that
+    between their start and their end.
 
     Args:
         jobs: the jobs.
