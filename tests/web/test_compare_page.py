@@ -241,7 +241,8 @@ def test_learning_curves_carry_the_names_of_what_is_compared(
     for job in (two, one):
         store_curve(job, "val_loss", [0.5, 0.4])
     assert compared(people, one, two)["curves"] == ["val_loss"]
-    answer = browser.get("/api/v1/comparison/curves", {"job": [two.pk, one.pk], "name": "val_loss"}).json()
+    address = f"/api/v1/comparison/curves?job={two.pk}&job={one.pk}&name=val_loss"
+    answer = browser.get(address).json()
     assert [(series["place"], series["job"]) for series in answer["series"]] == [(0, two.pk), (1, one.pk)]
     assert answer["series"][0]["subject"] == f"{two.label} · job {two.pk}"
     assert [point[1] for point in answer["series"][1]["points"]] == [0.5, 0.4]
