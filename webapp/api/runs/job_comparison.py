@@ -32,7 +32,7 @@ class ComparisonFilter(Schema):
 class CurvesFilter(ComparisonFilter):
     """What to compare, and the metric of the curves."""
 
-    name: str = Field(min_length=1, max_length=LONGEST_NAME, description="The metric.")
+    name: str = Field("val_loss", min_length=1, max_length=LONGEST_NAME, description="The metric.")
 
 
 @router.get("/comparison", response=ComparisonOut)
