@@ -34,7 +34,7 @@ def test_everything_that_had_ended_answers_as_it_did(upgraded: Upgraded) -> None
 
 
 def expected(ended: dict[str, Body], address: str) -> Body:
-    """Return an earlier answer as it is given today: without the fields that were withdrawn or redefined on purpose.
+    """Return an earlier answer as it is given today: without fields that were withdrawn or redefined.
 
     How long a job ran is now measured over its attempts; `test_an_ended_job_ran_as_long_as_its_attempts`
     compares it with the earlier answers about these.
