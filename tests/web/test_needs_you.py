@@ -209,6 +209,14 @@ def test_a_dismissed_request_comes_back_with_a_comment_and_before_its_end(people
     assert needs_of(people.approver).approvals == [request]
 
 
+def test_a_pending_request_can_be_dismissed_on_home(people: People) -> None:
+    version = make_model(project=people.project, by=people.owner).versions.get()
+    request = make_promotion(version, by=people.owner)
+    page = browser_of(people.approver).get("/").content.decode()
+    assert f"/approvals/{request.pk}" in page
+    assert f"Dismiss {request}" in page
+
+
 def test_dismissed_things_are_counted_and_shown_again_by_a_button(people: People) -> None:
     soon = timezone.now() + timedelta(days=2)
     token = ApiToken.objects.create(user=people.owner, name="ci", prefix="a", digest="a", expires=soon)
