@@ -44,6 +44,9 @@ def test_a_search_leads_to_a_release_that_both_prediction_servers_answer(team: T
 
 def test_a_web_server_without_the_keys_of_the_first_one_is_refused(team: Team) -> None:
     team.configure("client")
+    with pytest.raises(AssertionError, match=r"copy secret\.key from the home of the first web server"):
+        team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
+    (team["client"].disk / "state").mkdir(mode=0o700)
     with pytest.raises(AssertionError, match=r"copy release\.key from the home of the first web server"):
         team["client"].run("sh", "-euc", WEB.script(), environment=QUICK)
     shutil.copy(team["web-1"].disk / "state" / "release.key", team["client"].disk / "state")

@@ -193,7 +193,7 @@ def test_another_scheduler_takes_over(team: Team) -> None:
 
 def test_a_promotion_names_the_prediction_server_that_is_cut_off(team: Team) -> None:
     work.served_model(team)
-    work.until_completed(team, work.submit(team, work.SEARCH, "another version"))
+    work.until_completed(team, work.submit(team, work.OTHER_SEARCH, "another version"))
     address = work.request_release(team, work.newest_version(team))
     wait_for(lambda: work.cut_off(team) == [], "both prediction servers to be up to date")
     with silent("serving-2")(team):

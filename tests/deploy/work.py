@@ -24,6 +24,8 @@ SEARCH = spec(
     fit=SHORT,
     after={"retrain": {"top": 1}, "register": {"model": MODEL, "what": ["best"]}},
 )
+OTHER_SEARCH: Spec = {**SEARCH, "fit": {**SHORT, "seed": 4}}
+"""The same search with other weights: equal models would be the same version."""
 QUICK_TRAINING = spec(DATASET, fit=SHORT, after={})
 ENDLESS = spec(
     DATASET,

@@ -121,6 +121,15 @@ def test_a_level_that_does_not_hold_is_not_offered(
     assert (state.offered, state.reason) == (False, "a program could connect to a port of this machine")
 
 
+def test_a_level_whose_program_does_not_end_says_what_to_do(
+    owner: Owner | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(levels, "TIMEOUT", 0.001)
+    state = levels._find(Level.PROCESS, owner, python(), None)
+    assert not state.offered
+    assert state.reason.endswith("to end; start the worker again")
+
+
 def test_levels_that_the_machine_lacks_have_a_reason(
     owner: Owner | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,10 +13,11 @@ PATH_OF_PUBLIC_URL = re.compile(r"(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 HOST = re.compile(r"\.?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]")
 OWN_PLACES = frozenset(
     (
-        *("account", "accounts", "admin", "api", "approvals", "audit", "code", "datasets"),
-        *("delete", "deletions", "docs", "endpoints", "healthz", "help", "jobs", "login"),
-        *("mesh", "models", "p", "people", "projects", "queue", "readyz", "search", "settings"),
-        *("livez", "metrics", "static", "storage", "styleguide", "tokens", "workers", "ws"),
+        *("account", "accounts", "admin", "api", "approvals", "audit", "code", "compare"),
+        *("datasets", "delete", "deletions", "docs", "endpoints", "healthz", "help", "jobs"),
+        *("livez", "login", "mesh", "metrics", "models", "needs", "p", "people", "projects"),
+        *("queue", "readyz", "search", "settings", "static", "storage", "styleguide", "tokens"),
+        *("workers", "ws"),
     )
 )
 """The first parts of the dashboard's own paths."""

@@ -23,8 +23,9 @@ from workers.confinement.sandbox.bubblewrap import find as find_bubblewrap
 from workers.confinement.sandbox.launch import Owner, Streams, launch_at
 from workers.system.kernel import effective_capabilities
 
-# Seconds. A program at one level takes a fifth of a second on an idle machine.
-TIMEOUT = 30.0
+# Seconds. A program at one level takes a fifth of a second on an idle machine. What a worker finds holds until
+# it starts again, so a busy machine, on which 30 s were too few, has much longer.
+TIMEOUT = 120.0
 CAP_SYS_PTRACE = 19
 VARIABLE = "TRAINYARD_SANDBOX_LEVELS"
 """The only levels that a worker tries, such as `landlock,process`; all by default."""
@@ -103,7 +104,10 @@ def allowed_levels(environment: Mapping[str, str] = os.environ) -> tuple[Level, 
 def _find(level: Level, owner: Owner | None, python: str, parent: Path | None) -> LevelState:
     try:
         _try(level, owner, python, parent)
-    except (_Missing, OSError, NotImplementedError, ValueError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        reason = f"a program took more than {TIMEOUT:.0f} s to end; start the worker again"
+        return LevelState(level=level, offered=False, reason=reason)
+    except (_Missing, OSError, NotImplementedError, ValueError) as error:
         return LevelState(level=level, offered=False, reason=str(error))
     return LevelState(level=level, offered=True)
 
