@@ -187,8 +187,8 @@ def test_the_stranger_makes_nothing_in_the_yard(yard: Yard, path: str, body: dic
     assert rows() == before
 
 
-HOUR_FROM_NOW = (timezone.now() + timedelta(hours=1)).isoformat()
-RESERVATION = {"pool": "default", "user": "stranger", "begins": None, "ends": HOUR_FROM_NOW}
+TOMORROW = (timezone.now() + timedelta(days=1)).isoformat()
+RESERVATION = {"pool": "default", "user": "stranger", "begins": None, "ends": TOMORROW}
 GPUS: list[tuple[str, str, dict[str, Any]]] = [
     ("post", "experiments/mesh-estimates", {"project": "yard", "spec": factories.SPEC}),
     ("get", "experiments/mesh-estimates/<int:job_id>", {}),
