@@ -60,8 +60,8 @@ def run(
     exit_code: int = 0,
     change: Callable[[], object] = lambda: None,
     **options: Any,
-) -> None:
-    """Make a run of tests with these results, during which `change` is called."""
+) -> str:
+    """Make a run of tests with these results, during which `change` is called. Return what it says."""
     config: Any = SimpleNamespace(
         args=[str(TESTS / argument) for argument in arguments],
         option=SimpleNamespace(collectonly=False),
@@ -77,6 +77,9 @@ def run(
     change()
     session: Any = SimpleNamespace(exitstatus=exit_code, shouldfail=False, shouldstop=False)
     plugin.pytest_sessionfinish(session)
+    said: list[str] = []
+    plugin.pytest_terminal_summary(SimpleNamespace(write_line=said.append))
+    return "".join(said)
 
 
 def test_files_that_the_run_itself_has_written_are_no_changes(checkout: Path) -> None:
@@ -119,7 +122,7 @@ def test_a_run_whose_tests_may_be_skipped_is_not_recorded(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TRAINYARD_REQUIRE_PROXIES")
-    run("upgrade", passed=("upgrade",))
+    assert "without TRAINYARD_REQUIRE_PROXIES=1" in run("upgrade", passed=("upgrade",))
     assert last_runs.read_commits() == {}
 
 
@@ -134,7 +137,7 @@ def test_a_run_is_not_recorded_if_the_commit_changed_meanwhile(checkout: Path) -
         (checkout / "module.py").write_text("other")
         commit(checkout)
 
-    run("upgrade", passed=("upgrade",), change=change)
+    assert "another commit" in run("upgrade", passed=("upgrade",), change=change)
     assert last_runs.read_commits() == {}
 
 

@@ -12,6 +12,7 @@ import subprocess
 import tomllib
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 class LastRuns:
     """The pytest plugin: writes the folders of a run whose tests have all passed, none skipped for want of
-    a program.
+    a program, and says so.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -52,6 +53,7 @@ class LastRuns:
         self._failed: set[str] = set()
         # Those of the tests: the checkout may change while they run.
         self._commit = _commit_of_clean_checkout()
+        self._result = ""
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -64,13 +66,32 @@ class LastRuns:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if session.exitstatus not in COMPLETE or session.shouldfail or session.shouldstop:
-            return
-        if not all(os.environ.get(name) == "1" for name in REQUIRED):
-            return
         folders = whole_folders(self._config) & (self._passed - self._failed)
-        if folders and self._commit and self._commit == _commit_of_clean_checkout():
+        if not folders:
+            return
+        if reason := self._why_not(session):
+            self._result = f"not recorded as passed: {reason}"
+        else:
             write_commit(folders, self._commit)
+            self._result = f"{len(folders)} recorded as passed at {self._commit[:8]}"
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._result:
+            terminalreporter.write_line(f"Folders of the second tier: {self._result}.")
+
+    def _why_not(self, session: pytest.Session) -> str:
+        """Return why no folder of the run counts as passed; empty if each with passed tests does."""
+        if session.exitstatus not in COMPLETE or session.shouldfail or session.shouldstop:
+            return "the run did not end by itself"
+        if unset := [name for name in REQUIRED if os.environ.get(name) != "1"]:
+            return f"without {' '.join(f'{name}=1' for name in unset)}, tests may be skipped"
+        if not self._commit:
+            return "the checkout had changes when the tests began, or there is no git"
+        if changes := _changed_files():
+            return f"the checkout has changes ({', '.join(changes.splitlines()[:5])})"
+        if self._commit != _commit_of_clean_checkout():
+            return "another commit was checked out meanwhile"
+        return ""
 
 
 def whole_folders(config: pytest.Config) -> set[str]:
