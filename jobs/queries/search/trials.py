@@ -8,7 +8,7 @@ from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
 from jobs.answers.base import ErrorOut
 from jobs.answers.search.trials import DecisionOut, ExecutionOut, TrialCheckpointOut, TrialOut
 from jobs.models import Checkpoint, Execution, Job, Trial
-from jobs.queries.search import outcomes, running_executions, trial_decisions
+from jobs.queries.search import outcomes, running_executions, trial_decisions, trial_times
 from jobs.states import FINAL, TrialState
 
 KEPT_CHECKPOINTS = "kept_checkpoints"
@@ -42,6 +42,7 @@ def trial_out(
     best: int | None,
     front: outcomes.ParetoFront | None = None,
     running: Mapping[running_executions.Key, running_executions.RunningExecution] | None = None,
+    breaks: Mapping[int, float] | None = None,
 ) -> TrialOut:
     """Return a trial's API representation.
 
@@ -50,6 +51,7 @@ def trial_out(
         best: the best trial's number.
         front: its search's Pareto front; read from the database if None.
         running: its search's running executions; read from the database if None.
+        breaks: the breaks of its search's trials; read from the database if None.
     """
     # This costs no query for a row of `trials_with_relations`, which has its related rows already.
     prefetch_related_objects([row], *_trial_relations())
@@ -59,6 +61,8 @@ def trial_out(
         running = (
             running_executions.running_in_trials(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
         )
+    if breaks is None:
+        breaks = {} if row.finished is None else trial_times.breaks_of_trials(row.job, [row.number])
     newest: Checkpoint | None = next(iter(getattr(row, KEPT_CHECKPOINTS)), None)
     return TrialOut(
         number=row.number,
@@ -83,6 +87,7 @@ def trial_out(
         ),
         started=row.started,
         finished=row.finished,
+        seconds=trial_times.running_seconds(row, breaks),
     )
 
 
