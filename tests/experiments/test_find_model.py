@@ -82,7 +82,7 @@ def searched(job: Job) -> tuple[str, str]:
 
 def test_the_objective_is_one_that_the_task_of_the_data_offers(world: World) -> None:
     browser = world.client(world.owner)
-    field = browser.get(PAGE).context["form"]["objective"]
+    field = browser.get(f"{PAGE}?dataset=digits&version=1").context["form"]["objective"]
     assert field.field.choices == [
         ("val_loss", "minimize val_loss"),
         ("val_accuracy", "maximize val_accuracy"),
