@@ -14,7 +14,7 @@ class OpenedSettings:
     """The settings that an address names, beside those that the form would show without it.
 
     Attributes:
-        revision: what the form shows.
+        revision: the revision in the form.
         job: the job that has these settings; None if the address names only the revision.
         newest: the number of the experiment's newest revision.
         has_draft: whether the experiment has a draft, which saving replaces.
