@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from jobs.answers.search.search_results import TemplateResultOut
 from jobs.models import Job
+from jobs.queries.runs.running_time import breaks_of_trials, seconds_without_break
 from jobs.queries.search import outcomes
-from jobs.queries.search.trial_times import breaks_of_trials, seconds_without_break
 from jobs.spec.sections.search import Objective
 from jobs.spec.space.searchable import TEMPLATE
 from jobs.spec.templates import TEMPLATES

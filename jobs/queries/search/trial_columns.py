@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from jobs.models import Execution, Job
 from jobs.queries.runs import events
+from jobs.queries.runs.running_time import breaks_of_trials, seconds_without_break
 from jobs.queries.search import baseline, outcomes, running_executions, waiting
 from jobs.queries.search.algorithm_state import found_hyperparameters
-from jobs.queries.search.trial_times import breaks_of_trials, seconds_without_break
 from jobs.spec.space.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.states import TrialState
 

@@ -8,7 +8,8 @@ from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
 from jobs.answers.base import ErrorOut
 from jobs.answers.search.trials import DecisionOut, ExecutionOut, TrialCheckpointOut, TrialOut
 from jobs.models import Checkpoint, Execution, Job, Trial
-from jobs.queries.search import outcomes, running_executions, trial_decisions, trial_times
+from jobs.queries.runs.running_time import breaks_of_trials, running_seconds_of_trial
+from jobs.queries.search import outcomes, running_executions, trial_decisions
 from jobs.states import FINAL, TrialState
 
 KEPT_CHECKPOINTS = "kept_checkpoints"
@@ -62,7 +63,7 @@ def trial_out(
             running_executions.running_in_trials(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
         )
     if breaks is None:
-        breaks = {} if row.finished is None else trial_times.breaks_of_trials(row.job, [row.number])
+        breaks = {} if row.finished is None else breaks_of_trials(row.job, [row.number])
     newest: Checkpoint | None = next(iter(getattr(row, KEPT_CHECKPOINTS)), None)
     return TrialOut(
         number=row.number,
@@ -87,7 +88,7 @@ def trial_out(
         ),
         started=row.started,
         finished=row.finished,
-        seconds=trial_times.running_seconds(row, breaks),
+        seconds=running_seconds_of_trial(row, breaks),
     )
 
 

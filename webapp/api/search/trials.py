@@ -16,7 +16,8 @@ from jobs.answers.search.search_results import ColumnsOut, ImportanceOut, Timeli
 from jobs.answers.search.trials import TrialOut
 from jobs.models import Job, Trial
 from jobs.queries.runs import jobs as job_queries
-from jobs.queries.search import exports, outcomes, running_executions, timeline, trial_columns, trial_times
+from jobs.queries.runs import running_time
+from jobs.queries.search import exports, outcomes, running_executions, timeline, trial_columns
 from jobs.queries.search import trials as queries
 from jobs.spec.name_lists import read_names
 from jobs.states import FINAL
@@ -111,7 +112,7 @@ def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page
     job = access.get_job(actor(request), job_id)
     best, front = queries.best_number(job), outcomes.pareto_front(job)
     running = running_executions.running_in_search(job)
-    breaks = trial_times.breaks_of_trials(job)
+    breaks = running_time.breaks_of_trials(job)
 
     def show(row: Trial) -> TrialOut:
         return queries.trial_out(row, best=best, front=front, running=running, breaks=breaks)
