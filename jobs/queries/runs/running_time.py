@@ -1,4 +1,4 @@
-"""Measures how long jobs and trials ran, without the time in which they waited, were paused or had stopped."""
+"""Measures how long jobs and trials ran, without the time in which they waited, were paused or stopped."""
 
 import datetime as dt
 from collections import defaultdict
