@@ -11,6 +11,7 @@ from jobs.queries.search.trial_columns import read_columns
 from tests.factories import SEARCH, make_attempt, make_experiment, make_job, make_trials, make_worker
 from tests.markup import text_of
 from tests.people import People, browser_of
+from tests.present import present
 
 BEGIN = timezone.now() - dt.timedelta(hours=2)
 
@@ -96,7 +97,7 @@ def test_the_pause_of_a_trial_is_not_that_of_another(search: Job) -> None:
     attempts(first, (-1, 20), (70, 101))
     attempts(second, (-1, 101))
     assert read_columns(search)["seconds"] == [50, 100]
-    browser = browser_of(search.created_by)
+    browser = browser_of(present(search.created_by))
     items = browser.get(f"/api/v1/jobs/{search.pk}/trials").json()["items"]
     assert [item["seconds"] for item in items] == [50, 100]
 
