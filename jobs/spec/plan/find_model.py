@@ -99,7 +99,7 @@ def _of_kind(profile: Profile) -> list[TemplateInfo]:
 
 
 def default_objective(task: Task) -> str:
-    """Return the metric by which the search ranks trials unless another one is chosen."""
+    """Return the metric that ranks trials unless another one is chosen."""
     return "val_loss" if task == "regression" else "val_accuracy"
 
 

@@ -97,7 +97,7 @@ class ExperimentFilter(Schema):
 
 
 class FindModelIn(In):
-    """The data, what is searched, and how long it may take: either max_minutes or max_trials."""
+    """The data, the objective, and how long the search may take: either max_minutes or max_trials."""
 
     project: str
     dataset: str
