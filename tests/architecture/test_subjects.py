@@ -50,6 +50,7 @@ EXCEPTIONS = {
     "webapp/pages/experiments/experiment_form_page": "renders that form",
     "webapp/pages/experiments/experiment_lookup": "finds the experiment of an address",
     "webapp/pages/experiments/experiment_page": "the page of one experiment",
+    "webapp/pages/experiments/opened_settings": "the line on that form about the job that it was opened from",
     "webapp/pages/runs/comparison_rows": "the rows of the page that compares jobs",
     "webapp/pages/runs/job_candidates": "the verdict on the page of a job",
     "webapp/pages/runs/job_spec": "the settings on the page of a job",

@@ -7,13 +7,14 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from jobs.actions.experiments import experiments
 from jobs.models import CodeVersion, Experiment, Job, Revision, Trial
 from jobs.spec.sections.pruning import MedianPruner
 from jobs.spec.space.search_space import ChoiceParameter, FloatParameter, When
 from tests.code.making import zipped
 from tests.datasets.making import bundle
 from tests.factories import make_trials
-from tests.markup import squeezed
+from tests.markup import squeezed, text_of
 from tests.people import People, browser_of
 from tests.present import present
 from webapp.forms.experiments.script.values import read_value, shown_value
@@ -460,6 +461,26 @@ def test_a_field_that_the_form_does_not_show_is_kept(
     conditional = searched.space[1]
     assert isinstance(conditional, FloatParameter) and isinstance(conditional.when, When)
     assert (searched.seed, conditional.when.name, conditional.default) == (4, "optimizer", 0.5)
+
+
+def test_the_settings_of_an_older_run_are_opened_with_what_the_form_does_not_show(
+    browser: Client, code: CodeVersion, people: People
+) -> None:
+    fields = with_rows(entries(browser.get(address(code))), epochs={"text": "7"})
+    browser.post(address(code), {**fields, "do": "submit"})
+    job = Job.objects.latest("pk")
+    revision = present(job.revision)
+    hidden = {**revision.spec_json, "data": {"dataset": "digits", "split": {"test": 0.1}}}
+    Revision.objects.filter(pk=revision.pk).update(spec_json=hidden)
+    newer = {**revision.spec_json, "fit": {**revision.spec_json["fit"], "seed": 9}}
+    experiments.change(revision.experiment, spec=newer, by=people.owner)
+    where = browser.get(f"/jobs/{job.pk}").context["edit_url"]
+    page = browser.get(where)
+    assert f"These are the settings of job {job.pk} (revision 1)." in text_of(page)
+    assert entries(page)["seed"] != 9 and page.context["is_unsaved"]
+    assert browser.post(where, {**entries(page), "do": "submit"}).status_code == 303
+    again = present(Job.objects.latest("pk").revision)
+    assert (again.number, present(again.spec.data).split.test) == (3, 0.1)
 
 
 @pytest.mark.parametrize(

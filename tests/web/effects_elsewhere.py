@@ -23,6 +23,8 @@ SHOWN_BY: dict[str, dict[str, str]] = {
     "ReservationIn": {"gpus": f"{SHARING}::test_gpus_of_a_worker_are_reserved_with_their_slots"},
     "FindModelForm": {
         **dict.fromkeys(("dataset", "amount", "unit"), _FOUND),
+        "objective": f"{FIND}::test_the_objective_is_one_that_the_task_of_the_data_offers",
+        "register_as": f"{FIND}::test_best_model_and_ensemble_become_versions_of_a_named_model",
         "name": f"{FIND}::test_each_search_without_a_name_gets_another_one",
     },
     "ScriptForm": {

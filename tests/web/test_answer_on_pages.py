@@ -180,7 +180,7 @@ def test_the_range_is_widened_in_the_search_space_of_the_form(browser: Client, s
     present(search.experiment).revisions.update(spec_json=spec)
     Job.objects.filter(pk=search.pk).update(state="completed")
     page = browser.get(f"/jobs/{search.pk}").content.decode()
-    assert re.search(r'href="[^"]*/edit\?widen=units#search">', page)
+    assert re.search(rf'href="[^"]*/edit\?job={search.pk}&amp;widen=units#search"', page)
 
 
 def test_the_answer_starts_what_follows_in_one_click_each(

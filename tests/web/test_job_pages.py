@@ -191,7 +191,7 @@ def test_a_job_leads_to_its_project_and_experiment_on_every_tab_and_to_the_form(
     for tab in ("overview", "trials", "logs", "attempts", "spec"):
         page = browser.get(f"/jobs/{search.pk}", {"tab": tab})
         assert [label for label, _ in page.context["crumbs"]] == [*above, f"Job {search.pk}"]
-        assert f'href="/p/yard/experiments/{experiment.pk}/edit"' in page.content.decode()
+        assert f'href="/p/yard/experiments/{experiment.pk}/edit?job={search.pk}"' in page.content.decode()
     crumbs = browser.get(f"/jobs/{step.pk}").context["crumbs"]
     assert [label for label, _ in crumbs] == [*above, f"Job {search.pk}", "Retrain trial 1"]
     assert crumbs[1][1] == f"/p/yard/experiments/{experiment.pk}" and crumbs[2][1] == f"/jobs/{search.pk}"

@@ -49,7 +49,8 @@ def test_the_dialog_is_the_middle_of_the_page(browser: Client, ended: Job) -> No
     dialog = browser.get(f"/jobs/{ended.pk}/clone", headers=HX).content.decode()
     assert 'id="start-title"' in dialog and "<html" not in dialog
     assert (
-        f'href="/p/{present(ended.project).slug}/experiments/{ended.experiment_id}/edit?revision=1"' in dialog
+        f'href="/p/{present(ended.project).slug}/experiments/{ended.experiment_id}/edit?job={ended.pk}"'
+        in dialog
     )
 
 
@@ -147,6 +148,7 @@ def test_the_form_opens_with_the_settings_of_a_job(browser: Client, ended: Job) 
     experiment.save(update_fields=["draft"])
     address = f"/p/{experiment.project.slug}/experiments/{experiment.pk}/edit"
     assert "77" in browser.get(address).context["entries"]["spec"]
-    page = browser.get(f"{address}?revision=1")
+    page = browser.get(f"{address}?job={ended.pk}")
     assert "77" not in page.context["entries"]["spec"]
-    assert "replaces the unsubmitted draft" in page.content.decode()
+    assert f"These are the settings of job {ended.pk} (revision 1)." in text_of(page)
+    assert "There is also an unsubmitted draft , which saving replaces." in text_of(page)

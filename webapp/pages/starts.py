@@ -144,6 +144,11 @@ def plan_of_spec(
 
 def edit_address(job: Job) -> str:
     """Return the address of the form with a job's settings; empty if it has no experiment."""
-    if job.project is None or job.experiment_id is None or job.revision is None or job.parent_id is not None:
+    if (
+        job.project is None
+        or job.experiment_id is None
+        or job.revision_id is None
+        or job.parent_id is not None
+    ):
         return ""
-    return url("experiment_edit", job.project.slug, job.experiment_id, revision=job.revision.number)
+    return url("experiment_edit", job.project.slug, job.experiment_id, job=job.pk)

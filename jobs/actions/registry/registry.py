@@ -10,6 +10,7 @@ from jobs.actions.registry import releases
 from jobs.actions.storage import deletions
 from jobs.errors import BadInput, Conflict, NotFound, StaleState
 from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel, User
+from jobs.queries.registry.registry import is_name_of_another
 from jobs.spec.problems import Problem
 from jobs.spec.sections.data import Slug
 
@@ -67,6 +68,18 @@ def model_for(project: Project, name: str, *, by: User | None) -> RegisteredMode
     if model.project_id != project.pk:
         raise Conflict(f"The model name {name!r} is taken by another project.", code="name_taken")
     return model
+
+
+def require_usable_name(project: Project, name: str, *, pointer: str) -> None:
+    """Refuse a name under which a project cannot register versions.
+
+    Raises:
+        BadInput: the name is not valid in a URL, or a model of another project has it.
+    """
+    _check_name(name, pointer)
+    if is_name_of_another(name, project):
+        message = f"the model name {name!r} is taken by another project"
+        raise BadInput(message, [Problem(pointer, message)])
 
 
 def _check_name(name: str, pointer: str) -> None:

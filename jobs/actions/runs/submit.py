@@ -19,11 +19,11 @@ from jobs.models import (
     DatasetVersion,
     Job,
     Project,
-    RegisteredModel,
     Revision,
     User,
 )
 from jobs.queries.experiments import base_versions
+from jobs.queries.registry.registry import is_name_of_another
 from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan import planning
@@ -93,8 +93,7 @@ def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
     registration = spec.after.register_
     if registration is None:
         return
-    taken = RegisteredModel.everything.filter(name=registration.model)
-    if taken.exclude(project=project, deletion=None).exists():
+    if is_name_of_another(registration.model, project):
         message = f"the model name {registration.model!r} is taken by another project"
         raise BadSpec(message, [Problem("/spec/after/register/model", message)])
 

@@ -70,6 +70,10 @@ class ColumnsOut(TypedDict):
     restarts: list[int]
     started: Moments
     finished: Moments
+    seconds: Annotated[
+        list[float | None],
+        Field(description="How long trials ran, without pauses and waits; null before the end."),
+    ]
     values: Annotated[
         dict[str, list[float | None]],
         Field(description="By hyperparameter; of choices, indexes into its `values` in `space`."),

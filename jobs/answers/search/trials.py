@@ -72,3 +72,6 @@ class TrialOut(Answer):
     checkpoint: TrialCheckpointOut | None
     started: datetime | None
     finished: datetime | None
+    seconds: float | None = Field(
+        description="How long it ran, without pauses and waits; under rungs, the newest. Null before its end."
+    )

@@ -62,6 +62,11 @@ def is_name_taken(name: str) -> bool:
     return RegisteredModel.everything.filter(name=name).exists()
 
 
+def is_name_of_another(name: str, project: Project) -> bool:
+    """Return whether a model of another project, or a deleted one, has this name."""
+    return RegisteredModel.everything.filter(name=name).exclude(project=project, deletion=None).exists()
+
+
 def free_name(job: Job) -> str:
     """Derive a model name from a job's experiment; empty if that name is taken."""
     name = _name_from(job)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from jobs.answers.search.search_results import TemplateResultOut
 from jobs.models import Job
+from jobs.queries.runs.running_time import breaks_of_trials, seconds_without_break
 from jobs.queries.search import outcomes
 from jobs.spec.sections.search import Objective
 from jobs.spec.space.searchable import TEMPLATE
@@ -30,10 +31,11 @@ def template_results(search: Job) -> list[TemplateResultOut]:
         return []
     rows: dict[str, list[_Tried]] = defaultdict(list)
     trials = search.trials.values_list(
-        "values", "number", "state", "source", "score", "started", "finished"
+        "pk", "values", "number", "state", "source", "score", "started", "finished"
     ).order_by("number")
-    for values, number, state, source, score, started, finished in trials:
-        seconds = (finished - started).total_seconds() if started and finished else 0.0
+    breaks = breaks_of_trials(search)
+    for pk, values, number, state, source, score, started, finished in trials:
+        seconds = seconds_without_break(started, finished, breaks.get(pk, 0.0)) or 0.0
         rows[str(values.get(TEMPLATE))].append(_Tried(number, state, source, score, seconds))
     results = [_template_result(str(name), rows[str(name)], spec.objective) for name in choice.grid()]
     return sorted(results, key=lambda result: _sort_key(result, spec.objective))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jobs.models import Execution, Job
 from jobs.queries.runs import events
+from jobs.queries.runs.running_time import breaks_of_trials, seconds_without_break
 from jobs.queries.search import baseline, outcomes, running_executions, waiting
 from jobs.queries.search.algorithm_state import found_hyperparameters
 from jobs.spec.space.search_space import FloatParameter, IntParameter, Parameter, Space, Value
@@ -82,7 +83,7 @@ def read_columns(search: Job, *, after: str | None = None) -> Columns:
         "waiting": waiting.waiting_reasons(search),
         **_pareto_front_and_answers(search),
         "beats_constant": compared.is_beaten if compared is not None else None,
-        **_trial_fields(trials, space),
+        **_trial_fields(trials, space, breaks_of_trials(search, numbers)),
         **_execution_columns([row[_FIELDS.index("pk")] for row in trials], executions, running),
         "under_way": _running_epochs(running),
     }
@@ -99,10 +100,10 @@ def _has_infinity(columns: Columns) -> bool:
     return any(isinstance(column, np.ndarray) and bool(np.isinf(column).any()) for column in floats)
 
 
-def _trial_fields(rows: Sequence[tuple[Any, ...]], space: Space) -> Columns:
+def _trial_fields(rows: Sequence[tuple[Any, ...]], space: Space, breaks: Mapping[int, float]) -> Columns:
     """Return the columns for the trials' own fields."""
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(len(_FIELDS) + 1)]
-    number, state, score, std, source, restarts, started, finished, _, texts = columns
+    number, state, score, std, source, restarts, started, finished, keys, texts = columns
     values = _parse_documents(texts)
     return {
         "number": number,
@@ -113,6 +114,10 @@ def _trial_fields(rows: Sequence[tuple[Any, ...]], space: Space) -> Columns:
         "restarts": restarts,
         "started": _time_column(started),
         "finished": _time_column(finished),
+        "seconds": [
+            None if (ran := seconds_without_break(begin, end, breaks.get(pk, 0.0))) is None else round(ran, 1)
+            for pk, begin, end in zip(keys, started, finished, strict=True)
+        ],
         "values": {parameter.name: _value_column(parameter, values) for parameter in space},
     }
 

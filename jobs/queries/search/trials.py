@@ -8,6 +8,7 @@ from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
 from jobs.answers.base import ErrorOut
 from jobs.answers.search.trials import DecisionOut, ExecutionOut, TrialCheckpointOut, TrialOut
 from jobs.models import Checkpoint, Execution, Job, Trial
+from jobs.queries.runs.running_time import breaks_of_trials, running_seconds_of_trial
 from jobs.queries.search import outcomes, running_executions, trial_decisions
 from jobs.states import FINAL, TrialState
 
@@ -42,6 +43,7 @@ def trial_out(
     best: int | None,
     front: outcomes.ParetoFront | None = None,
     running: Mapping[running_executions.Key, running_executions.RunningExecution] | None = None,
+    breaks: Mapping[int, float] | None = None,
 ) -> TrialOut:
     """Return a trial's API representation.
 
@@ -50,6 +52,7 @@ def trial_out(
         best: the best trial's number.
         front: its search's Pareto front; read from the database if None.
         running: its search's running executions; read from the database if None.
+        breaks: the breaks of its search's trials; read from the database if None.
     """
     # This costs no query for a row of `trials_with_relations`, which has its related rows already.
     prefetch_related_objects([row], *_trial_relations())
@@ -59,6 +62,8 @@ def trial_out(
         running = (
             running_executions.running_in_trials(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
         )
+    if breaks is None:
+        breaks = {} if row.finished is None else breaks_of_trials(row.job, [row.number])
     newest: Checkpoint | None = next(iter(getattr(row, KEPT_CHECKPOINTS)), None)
     return TrialOut(
         number=row.number,
@@ -83,6 +88,7 @@ def trial_out(
         ),
         started=row.started,
         finished=row.finished,
+        seconds=running_seconds_of_trial(row, breaks),
     )
 
 

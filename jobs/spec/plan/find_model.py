@@ -15,6 +15,7 @@ from jobs.spec.data.encoding import NUMBER_BYTES
 from jobs.spec.data.file_limits import GIB
 from jobs.spec.data.profile import Profile
 from jobs.spec.sections import measures
+from jobs.spec.sections.data import Task
 from jobs.spec.sections.model import model_json
 from jobs.spec.sections.search import UNCOUNTED_TRIALS
 from jobs.spec.space.hyperparameters import Value
@@ -97,8 +98,25 @@ def _of_kind(profile: Profile) -> list[TemplateInfo]:
     ]
 
 
+def default_objective(task: Task) -> str:
+    """Return the metric that ranks trials unless another one is chosen."""
+    return "val_loss" if task == "regression" else "val_accuracy"
+
+
+def offered_objectives(task: Task) -> list[str]:
+    """List the metrics that each template measures on validation data, from which an objective is chosen."""
+    return measures.validation_names(None, task)
+
+
 def spec_for(
-    dataset: str, version: int, profile: Profile, budget: Budget, row_memory: int = ROW_MEMORY
+    dataset: str,
+    version: int,
+    profile: Profile,
+    budget: Budget,
+    row_memory: int = ROW_MEMORY,
+    *,
+    objective: str = "",
+    model: str = "",
 ) -> dict[str, Any]:
     """Return the search's spec, as JSON.
 
@@ -108,12 +126,15 @@ def spec_for(
         profile: that version's profile.
         budget: the search's budget. The steps after it come on top.
         row_memory: the largest size of encoded rows that a run keeps in memory.
+        objective: one of `offered_objectives`; empty: the default of the data's task.
+        model: the registered model that gets the best model and the ensemble as versions; empty: none.
     """
     templates = suitable(profile, row_memory)
     first = list(_defaults(templates))
     trials = MOST_TRIALS if budget.trials is None else max(budget.trials - len(first), 1)
     is_regression = profile.task == "regression"
-    metric = "val_loss" if is_regression else "val_accuracy"
+    metric = objective or default_objective(profile.task)
+    registration = {"register": {"model": model, "what": ["best", "ensemble"]}} if model else {}
     return {
         "version": 1,
         "data": {
@@ -141,6 +162,7 @@ def spec_for(
         "after": {
             "retrain": {"top": min(RETRAINED, trials)},
             "ensemble": {"method": "weighted"},
+            **registration,
         },
     }
 

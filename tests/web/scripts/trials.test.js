@@ -30,8 +30,8 @@ const ANSWER = {
   std: NONE,
   by_hand: [false, false, false],
   restarts: [0, 0, 0],
-  started: [100, 100, 100],
   finished: [100.6, 160, null],
+  seconds: [0.6, 60, null],
   executions: [1, 1, 2],
   epochs: [5, 5, 4],
   values: { units: [8, 16, 32], optimizer: [0, 1, 1] },
@@ -129,7 +129,7 @@ test("a burst of changes is one request for what has changed since the last", as
   const timers = holdTimers();
   const changed = { ...ANSWER, whole: false, number: [3], under_way: {}, metrics: { accuracy: [0.7], late: [1] } };
   for (const name of ["state", "by_hand", "restarts", "executions", "epochs"]) changed[name] = [1];
-  for (const name of ["score", "std", "started", "finished"]) changed[name] = [0.1];
+  for (const name of ["score", "std", "finished", "seconds"]) changed[name] = [0.1];
   server.answer = async () => json({ ...changed, values: { units: [32], optimizer: [1] } });
   server.asked.length = 0;
   store.scheduleLoad();

@@ -97,7 +97,7 @@ class ExperimentFilter(Schema):
 
 
 class FindModelIn(In):
-    """The data, and how long the search may take: either max_minutes or max_trials."""
+    """The data, the objective, and how long the search may take: either max_minutes or max_trials."""
 
     project: str
     dataset: str
@@ -105,6 +105,17 @@ class FindModelIn(In):
     max_minutes: float | None = Field(None, gt=0, le=MOST_MINUTES)
     max_trials: int | None = Field(None, ge=FEWEST_TRIALS, le=MOST_TRIALS)
     name: str = Field("", max_length=200, description="Empty: made from the name of the data set.")
+    objective: str = Field(
+        "",
+        max_length=200,
+        description="`val_loss`, or another metric that the data's task has by default, such as `val_auc`. "
+        "Empty: `val_loss` for a regression, else `val_accuracy`.",
+    )
+    register_as: str = Field(
+        "",
+        max_length=63,
+        description="The model that gets the best model and the ensemble as versions. Empty: none.",
+    )
     submit: bool = Field(True, description="False: create only the experiment.")
 
 
@@ -162,7 +173,16 @@ def find_good_model(request: HttpRequest, body: FindModelIn) -> Status[FoundOut]
     project = access.get_project(actor(request), body.project, Action.WRITE)
     version = access.get_dataset_version(actor(request), body.dataset, body.version, project)
     budget = read_budget(body.max_minutes, body.max_trials)
-    started = find_model(project, version, budget, by=actor(request), name=body.name, submitted=body.submit)
+    started = find_model(
+        project,
+        version,
+        budget,
+        by=actor(request),
+        name=body.name,
+        objective=body.objective,
+        register_as=body.register_as,
+        submitted=body.submit,
+    )
     job = started.job.pk if started.job is not None else None
     return Status(202, FoundOut(experiment=started.experiment.pk, job=job, left_out=list(started.left_out)))
 

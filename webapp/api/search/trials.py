@@ -16,6 +16,7 @@ from jobs.answers.search.search_results import ColumnsOut, ImportanceOut, Timeli
 from jobs.answers.search.trials import TrialOut
 from jobs.models import Job, Trial
 from jobs.queries.runs import jobs as job_queries
+from jobs.queries.runs import running_time
 from jobs.queries.search import exports, outcomes, running_executions, timeline, trial_columns
 from jobs.queries.search import trials as queries
 from jobs.spec.name_lists import read_names
@@ -111,9 +112,10 @@ def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page
     job = access.get_job(actor(request), job_id)
     best, front = queries.best_number(job), outcomes.pareto_front(job)
     running = running_executions.running_in_search(job)
+    breaks = running_time.breaks_of_trials(job)
 
     def show(row: Trial) -> TrialOut:
-        return queries.trial_out(row, best=best, front=front, running=running)
+        return queries.trial_out(row, best=best, front=front, running=running, breaks=breaks)
 
     sorts = {"number": "number", "id": "pk"}
     return paginate(

@@ -25,6 +25,7 @@ from webapp.json_text import read_json
 from webapp.pages.experiments import scripts
 from webapp.pages.experiments.experiment_form_page import show_form, spec_text
 from webapp.pages.experiments.experiment_lookup import experiment_in_project
+from webapp.pages.experiments.opened_settings import OpenedSettings, opened_settings
 from webapp.pages.experiments.target_doubts import doubts_on
 from webapp.pages.shortcuts import (
     Crumbs,
@@ -104,45 +105,43 @@ def _base_version(request: Request) -> ModelVersion | None:
 def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Revise an experiment: its draft if there is one, else its newest revision.
 
-    `?revision=` opens the settings of another revision, such as that of a job.
+    `?job=` opens the settings of one of its jobs, and `?revision=` those of a revision.
     """
     experiment = experiment_in_project(request, project, id, Action.WRITE)
     if request.POST.get("do") == "reload":
         return redirect("experiment_edit", project, id)
     saved = conflict.saved_version(experiment)
-    chosen = _chosen_revision(request, experiment)
-    if request.method != "POST" and chosen is not None:
-        saved = {**saved, "spec": chosen.spec_json}
+    opened = opened_settings(request, experiment)
+    if opened is not None:
+        saved = {**saved, "spec": opened.revision.spec_json}
     if is_script(saved["spec"]) and OVERWRITES not in request.POST:
-        return scripts.edit(request, experiment, saved, on_conflict=_show_conflict)
+        return scripts.edit(request, experiment, saved, on_conflict=_show_conflict, opened=opened)
     if request.method == "POST":
-        return _save_or_submit(request, experiment.project, experiment)
-    if chosen is not None:
-        replaced = "; saving them replaces the unsubmitted draft" if experiment.draft is not None else ""
-        notify(request, f"These are the settings of revision {chosen.number}{replaced}.", level="info")
+        return _save_or_submit(request, experiment.project, experiment, opened)
     entries = {**saved, "spec": spec_text(saved["spec"]), "version": str(experiment.version)}
-    return show_form(request, experiment.project, experiment, entries, is_unsaved=chosen is not None)
+    is_unsaved = opened is not None and not opened.is_shown_anyway
+    return show_form(request, experiment.project, experiment, entries, is_unsaved=is_unsaved, opened=opened)
 
 
-def _chosen_revision(request: Request, experiment: Experiment) -> Revision | None:
-    """Return the revision that the address names, if the form would not show it anyway."""
-    number = read_whole(request.GET.get("revision", ""))
-    revision = None if number is None else experiment.revisions.filter(number=number).first()
-    newest = experiment.revisions.order_by("-number").first()
-    return None if revision == newest and experiment.draft is None else revision
-
-
-def _save_or_submit(request: Request, project: Project, experiment: Experiment | None) -> HttpResponse:
+def _save_or_submit(
+    request: Request, project: Project, experiment: Experiment | None, opened: OpenedSettings | None = None
+) -> HttpResponse:
     entries = {name: request.POST.get(name, "") for name in ("name", "tags", "notes", "version", "spec")}
     try:
         spec = _parse_spec(entries["spec"])
         if experiment is not None and OVERWRITES in request.POST:
-            return _resolve_conflict(request, experiment, entries, spec)
+            return _resolve_conflict(request, experiment, entries, spec, opened)
         return _save_as_asked(request, project, experiment, entries, spec)
     except TrainyardError as error:
         # The form is shown with the user's input, which an error page would lose.
         return show_form(
-            request, project, experiment, entries, problems=problems_of(error), status=error.status
+            request,
+            project,
+            experiment,
+            entries,
+            problems=problems_of(error),
+            status=error.status,
+            opened=opened,
         )
 
 
@@ -201,14 +200,18 @@ def _show_conflict(request: Request, experiment: Experiment, entries: Json, spec
     return render_page(request, "experiments/conflict.html", context, status=HTTPStatus.CONFLICT)
 
 
-def _resolve_conflict(request: Request, experiment: Experiment, entries: Json, spec: Any) -> HttpResponse:
+def _resolve_conflict(
+    request: Request, experiment: Experiment, entries: Json, spec: Any, opened: OpenedSettings | None
+) -> HttpResponse:
     """Save over the version that was compared, or show the refused entries in the form again."""
     if request.POST.get("do") == "edit":
         # They keep the version that the form was opened with, so that saving compares again.
         if is_script(spec):
             mine = {**entries, "spec": spec}
-            return scripts.edit(request, experiment, mine, on_conflict=_show_conflict, is_unsaved=True)
-        return show_form(request, experiment.project, experiment, entries, is_unsaved=True)
+            return scripts.edit(
+                request, experiment, mine, on_conflict=_show_conflict, is_unsaved=True, opened=opened
+            )
+        return show_form(request, experiment.project, experiment, entries, is_unsaved=True, opened=opened)
     entries["version"] = request.POST[OVERWRITES]
     return _save_as_asked(request, experiment.project, experiment, entries, spec)
 

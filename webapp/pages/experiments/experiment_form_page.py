@@ -20,6 +20,7 @@ from webapp.forms.experiments.experiment import advice, rows, start
 from webapp.forms.experiments.experiment.advice import PolicyCard
 from webapp.forms.experiments.experiment.description import Field, RowKind, Section
 from webapp.forms.experiments.experiment.sections import SECTIONS
+from webapp.pages.experiments.opened_settings import OpenedSettings
 from webapp.pages.experiments.target_doubts import TargetDoubts
 from webapp.pages.shortcuts import (
     Crumbs,
@@ -55,6 +56,7 @@ class ExperimentFormPage(Context):
     browser_context: Json
     crumbs: Crumbs
     doubts: TargetDoubts | None
+    opened: OpenedSettings | None
 
 
 def show_form(
@@ -68,6 +70,7 @@ def show_form(
     is_data_chosen: bool = True,
     status: int = 200,
     doubts: TargetDoubts | None = None,
+    opened: OpenedSettings | None = None,
 ) -> HttpResponse:
     """Show the form with its entries, and the problems in a refused one.
 
@@ -100,6 +103,7 @@ def show_form(
         },
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
         doubts=doubts,
+        opened=opened,
     )
     return render_page(request, "experiments/form.html", context, status=status)
 

@@ -27,6 +27,7 @@ from webapp.forms.experiments.script.descriptions import describe_others
 from webapp.forms.experiments.script.rows import rows_of
 from webapp.forms.experiments.script.script import ScriptForm
 from webapp.forms.experiments.script.spec import initial_values, spec_from, spec_part
+from webapp.pages.experiments.opened_settings import OpenedSettings
 from webapp.pages.shortcuts import (
     Crumbs,
     Request,
@@ -90,6 +91,7 @@ def edit(
     *,
     on_conflict: OnConflict,
     is_unsaved: bool = False,
+    opened: OpenedSettings | None = None,
 ) -> HttpResponse:
     """Revise an experiment with a script.
 
@@ -100,10 +102,17 @@ def edit(
         on_conflict: compares both versions if another one was saved meanwhile.
         is_unsaved: whether `document` has entries that were not saved. The form shows them, not those in
             the request.
+        opened: the job or revision that has the settings in `document`, if the address names one.
     """
     version = code_queries.version_of_draft(experiment.project, document["spec"]["model"].get("digest"))
     return _show_script_form(
-        request, version, experiment, document, on_conflict=on_conflict, is_unsaved=is_unsaved
+        request,
+        version,
+        experiment,
+        document,
+        on_conflict=on_conflict,
+        is_unsaved=is_unsaved,
+        opened=opened,
     )
 
 
@@ -121,6 +130,7 @@ class ScriptPage(Context):
     scripts: list[str]
     may_run: bool
     crumbs: Crumbs
+    opened: OpenedSettings | None
 
 
 def _show_script_form(
@@ -131,6 +141,7 @@ def _show_script_form(
     *,
     on_conflict: OnConflict | None = None,
     is_unsaved: bool = False,
+    opened: OpenedSettings | None = None,
 ) -> HttpResponse:
     project, spec = version.project, document["spec"]
     data = None if is_unsaved else request.POST or None
@@ -164,11 +175,12 @@ def _show_script_form(
         version=version,
         project=project,
         experiment=experiment,
-        is_unsaved=is_unsaved,
+        is_unsaved=is_unsaved or (opened is not None and not opened.is_shown_anyway),
         how_others=describe_others(_find_script(version, _entry_of(spec))),
         scripts=_list_scripts(version),
         may_run=access.can(request.user, project, Action.RUN_CODE),
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
+        opened=opened,
     )
     status = form.status if form.errors or arguments.total_error_count() else 200
     return render_page(request, "experiments/script.html", context, status=status)

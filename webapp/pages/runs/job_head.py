@@ -38,6 +38,7 @@ from webapp.pages.shortcuts import (
     crumbs,
     url,
 )
+from webapp.pages.starts import edit_address
 from webapp.template_context import Context
 
 
@@ -115,7 +116,7 @@ def _job_head(
         ],
         here=here,
         crumbs=crumbs(*trail_to_job(row), name_in_trail(row)),
-        edit_url=_edit_url(row) if may_write else "",
+        edit_url=edit_address(row) if may_write else "",
         may_write=may_write,
         may_run=may_run,
         may_register=may_register,
@@ -139,13 +140,6 @@ def _job_head(
         tab=tab,
         notes=len(restarts) + _count_notes(row, detail.results, waits=bool(detail.why_waiting)),
     )
-
-
-def _edit_url(row: Job) -> str:
-    """Return the address of the form with the settings of a root job's experiment; empty without one."""
-    if row.parent_id is not None or row.experiment is None or row.project is None:
-        return ""
-    return url("experiment_edit", row.project.slug, row.experiment.pk)
 
 
 def _root_of(row: Job) -> Job:

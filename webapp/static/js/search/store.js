@@ -18,8 +18,8 @@ const PLAIN = /** @type {const} */ ([
   "std",
   "by_hand",
   "restarts",
-  "started",
   "finished",
+  "seconds",
   "executions",
   "epochs",
 ]);
@@ -63,9 +63,9 @@ export class Store extends EventTarget {
   /** @type {number[]} */
   restarts = [];
   /** @type {Values} */
-  started = [];
-  /** @type {Values} */
   finished = [];
+  /** @type {Values} */
+  seconds = [];
   /** @type {number[]} */
   executions = [];
   /** @type {number[]} */
@@ -243,14 +243,7 @@ export class Store extends EventTarget {
       numeric("std", "± spread", this.std),
       numeric("executions", "executions", this.executions),
       numeric("epochs", `${this.unit}s`, this.epochs),
-      numeric(
-        "seconds",
-        "seconds",
-        this.finished.map((end, index) => {
-          const start = this.started[index];
-          return end && start ? end - start : null;
-        }),
-      ),
+      numeric("seconds", "seconds", this.seconds),
       numeric("finished", "finished", this.finished),
     ];
   }

@@ -44,6 +44,7 @@ export interface ColumnsAnswer {
   restarts: number[];
   started: Values;
   finished: Values;
+  seconds: Values;
   executions: number[];
   epochs: number[];
   values: Record<string, Values>;

@@ -1,15 +1,24 @@
 // Keeps the entries of a form in this browser until it is submitted, and offers it when
-// the form is opened again: after a reload, a closed tab or a crash. A draft belongs to one person and one address.
+// the form is opened again: after a reload, a closed tab or a crash. A draft belongs to one person, one address, and the
+// thing that the form names in `data-draft-of`, such as a version of code.
 import { closest, find, findAll } from "./elements.js";
 import { relative } from "./time.js";
 
-/** @typedef {{ at: number, values: Record<string, string> }} Draft */
+/** @typedef {{ at: number, tab: string, values: Record<string, string> }} Draft */
+/** @typedef {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} Field */
 
 const WAIT = 400;
 const DAYS = 14;
 const PREFIX = "trainyard-draft";
+const TAB = "trainyard-tab";
 /** Fields that are no contents of the form. */
 const OTHERS = ["csrfmiddlewaretoken"];
+/** Inputs whose values are secret or cannot be restored. */
+const UNKEPT = ["password", "file", "radio"];
+/** How many rows a form has: rows are added before their values are restored. */
+const ROWS = /-[A-Z_]+_FORMS$/;
+/** Dispatched on the form before a draft is restored, with its values. */
+export const RESTORING = "ty:restoring";
 
 /** A browser may refuse to keep anything, or be full: the form then works without a draft. */
 const storage = {
@@ -33,17 +42,49 @@ const storage = {
   },
 };
 
+/** Return the name of this tab, which a reload keeps. */
+function tabName() {
+  const name = `${Date.now()}-${Math.random()}`;
+  try {
+    sessionStorage.setItem(TAB, sessionStorage.getItem(TAB) ?? name);
+    return sessionStorage.getItem(TAB) ?? name;
+  } catch {
+    return name;
+  }
+}
+
+/** @param {Field} field */
+const fieldValue = (field) =>
+  field instanceof HTMLInputElement && field.type === "checkbox" ? (field.checked ? "on" : "") : field.value;
+
+/**
+ * Give a field a value, and return whether it can have it: a choice may not be offered any more.
+ * @param {Field} field
+ * @param {string} value
+ */
+function put(field, value) {
+  if (field instanceof HTMLSelectElement && ![...field.options].some((option) => option.value === value)) return false;
+  if (field instanceof HTMLInputElement && field.type === "checkbox") field.checked = value === "on";
+  else field.value = value;
+  return true;
+}
+
 export class LocalDraft {
   /** @param {HTMLFormElement} form */
   constructor(form) {
     this.form = form;
     this.note = find(document, "[data-draft-note]", HTMLElement);
     const user = findAll(document, "[data-user]", HTMLElement)[0]?.dataset.user ?? "";
-    this.key = `${PREFIX}:${user}:${location.pathname}`;
+    const thing = form.dataset.draftOf ? `#${form.dataset.draftOf}` : "";
+    this.key = `${PREFIX}:${user}:${location.pathname}${location.search}${thing}`;
+    this.tab = tabName();
+    /** The tab whose draft is in the fields. */
+    this.restored = this.tab;
     this.timer = 0;
+    this.isRefused = document.querySelector("[data-problems]") !== null;
     this.first = JSON.stringify(this.values);
     const draft = storage.read(this.key);
-    if (document.getElementById("server-problems")) this.keep();
+    if (this.isRefused) this.keep();
     else if (draft) this.offer(draft);
     form.addEventListener("input", () => {
       clearTimeout(this.timer);
@@ -55,27 +96,26 @@ export class LocalDraft {
     form.addEventListener("submit", (event) => {
       if (event.defaultPrevented) return;
       this.stop();
-      storage.write(this.key, null);
+      this.forget();
     });
   }
 
+  /** @returns {Field[]} */
   get fields() {
-    return [...this.form.elements].filter(
-      (field) =>
-        (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) &&
-        field.name &&
-        !OTHERS.includes(field.name),
+    const fields = /** @type {Field[]} */ (
+      [...this.form.elements].filter(
+        (field) =>
+          field instanceof HTMLInputElement ||
+          field instanceof HTMLTextAreaElement ||
+          field instanceof HTMLSelectElement,
+      )
     );
+    return fields.filter(({ name, type }) => name && !OTHERS.includes(name) && !UNKEPT.includes(type));
   }
 
   /** @returns {Record<string, string>} */
   get values() {
-    return Object.fromEntries(
-      this.fields.map((field) => {
-        const { name, value } = /** @type {HTMLInputElement} */ (field);
-        return [name, value];
-      }),
-    );
+    return Object.fromEntries(this.fields.map((field) => [field.name, fieldValue(field)]));
   }
 
   stop() {
@@ -86,13 +126,22 @@ export class LocalDraft {
   keep() {
     this.stop();
     const { values } = this;
-    const isRefused = document.getElementById("server-problems") !== null;
-    if (isRefused || JSON.stringify(values) !== this.first) storage.write(this.key, { at: Date.now(), values });
+    if (this.isRefused || JSON.stringify(values) !== this.first)
+      storage.write(this.key, { at: Date.now(), tab: this.tab, values });
+  }
+
+  /** Forget the draft, unless it was typed in another tab, which may still be open. */
+  forget() {
+    const draft = storage.read(this.key);
+    if (!draft || [this.tab, this.restored].includes(draft.tab)) storage.write(this.key, null);
   }
 
   /** @param {Draft} draft */
   offer(draft) {
-    if (JSON.stringify(draft.values) === JSON.stringify(this.values)) return;
+    if (JSON.stringify(draft.values) === JSON.stringify(this.values)) {
+      this.restored = draft.tab;
+      return;
+    }
     find(this.note, "[data-draft-age]", HTMLElement).textContent = relative((Date.now() - draft.at) / 1000);
     this.note.hidden = false;
     // The address may name a step, to which the browser scrolls once everything is loaded.
@@ -108,12 +157,30 @@ export class LocalDraft {
 
   /** @param {Draft} draft */
   restore(draft) {
-    for (const field of this.fields) {
-      const input = /** @type {HTMLInputElement} */ (field);
-      const value = draft.values[input.name];
-      if (value === undefined || value === input.value) continue;
-      input.value = value;
-      input.dispatchEvent(new Event("input", { bubbles: true }));
+    this.restored = draft.tab;
+    this.form.dispatchEvent(new CustomEvent(RESTORING, { detail: draft.values }));
+    const refused = this.putValues(draft, Object.keys(draft.values));
+    if (!refused.length) return;
+    // Choices that follow another field come from the server once that field has its value.
+    document.addEventListener("htmx:after:swap", () => this.putValues(draft, refused), { once: true });
+  }
+
+  /**
+   * Put these values of a draft into their fields. Return the names of those that a field does not offer.
+   * @param {Draft} draft
+   * @param {string[]} names
+   */
+  putValues({ values }, names) {
+    const differing = this.fields.filter(
+      (field) => names.includes(field.name) && !ROWS.test(field.name) && values[field.name] !== fieldValue(field),
+    );
+    const changed = differing.filter((field) => put(field, values[field.name] ?? ""));
+    // Only now, since what follows a change reads the other fields.
+    for (const field of changed) {
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      if (field.type === "checkbox" || field instanceof HTMLSelectElement)
+        field.dispatchEvent(new Event("change", { bubbles: true }));
     }
+    return differing.filter((field) => !changed.includes(field)).map(({ name }) => name);
   }
 }
