@@ -15,7 +15,7 @@ from workers.confinement.isolation.view import View, ancestors
 from workers.system import kernel
 
 Level = Literal["own_user", "shared"]
-# Seconds. A probe takes half a second on an idle machine; what it finds holds until the worker starts again.
+# Seconds. A probe takes half a second on an idle machine; its finding is valid until the worker starts again.
 TIMEOUT = 120.0
 _PRIVATE = "Each runner has a user id of its own and sees no files of the service but its own folders."
 _CLOSED = "Each runner has a user id of its own and can enter no folders of the service but its own."
