@@ -43,9 +43,10 @@ def test_code_begins_with_the_newest_own_data_or_with_none(people: People) -> No
     assert form_of(browser)[0]["data"]["dataset"] == "animals"
 
 
-def test_the_form_says_that_code_gets_rows_as_they_are(people: People) -> None:
-    page = browser_of(people.trainer).get("/p/yard/experiments/new").content.decode()
-    assert "The model gets the rows as numbers, not normalized" in page
+def test_the_form_says_that_code_gets_rows_as_they_are_unless_they_are_normalized(people: People) -> None:
+    page = " ".join(browser_of(people.trainer).get("/p/yard/experiments/new").content.decode().split())
+    assert "Off: the code gets the rows as they are, not normalized." in page
+    assert 'id="at/spec/model/normalize"' in page
 
 
 @pytest.mark.parametrize(

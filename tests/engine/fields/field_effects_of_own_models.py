@@ -14,6 +14,7 @@ from jobs.messages.script_command import command_of
 from jobs.models import Alias
 from jobs.queries.experiments import base_versions
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import head_units
 from jobs.spec.sections.code_model import CodeModel
 from jobs.spec.sections.script_model import ScriptModel
 from jobs.spec.space.values import apply_values
@@ -24,6 +25,7 @@ from tests.factories import make_model
 from tests.jobs.yard import Yard
 from workers.engine.exports.source import ExportSource
 from workers.engine.exports.writing import write_model
+from workers.engine.models.keras_private import layers_inside
 from workers.engine.models.own_code import entries
 from workers.engine.training.prepare import prepare
 
@@ -103,6 +105,21 @@ def constructor(spec: ExperimentSpec, _: Files) -> Any:
     with patch.multiple(entries, file_of=MagicMock(), imported=lambda *_: SimpleNamespace(Named=Named)):
         entries.entry_of(spec.model)
     return received
+
+
+def layers_around_code(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the layers of the saved model around that of own code."""
+    loaded = files.load(spec)
+    units = head_units(loaded.profile)
+
+    def build_model(hp: Any) -> Any:
+        del hp
+        return keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(units)])
+
+    module = SimpleNamespace(build_model=build_model)
+    with patch.multiple(entries, file_of=MagicMock(), imported=lambda *_: module):
+        ready = prepare(spec, loaded, loaded.parts.train, name="t", seed=0)
+        return [type(layer).__name__ for layer in layers_inside(ready.model_to_save("t"))]
 
 
 def values(spec: ExperimentSpec, _: Files) -> Any:

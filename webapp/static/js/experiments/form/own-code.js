@@ -61,6 +61,7 @@ export class OwnCode {
     this.needsTrainer = find(form, "[data-needs-trainer]", HTMLElement);
     this.digest = find(this.group, "[data-own=digest]", HTMLSelectElement);
     this.entry = find(this.group, "[data-own=entry]", HTMLSelectElement);
+    this.normalize = find(this.group, "[data-own=normalize]", HTMLInputElement);
     this.arguments = find(this.group, "[data-own-arguments]", HTMLElement);
     this.state = find(this.group, "[data-own-state]", HTMLElement);
     this.notes = find(this.group, "[data-own-notes]", HTMLElement);
@@ -90,6 +91,7 @@ export class OwnCode {
   /** @param {Event} event */
   onInput(event) {
     const { target } = event;
+    else if (target === this.normalize) this.sheet.put("/model/normalize", this.normalize.checked || undefined);
     if (target === this.digest) this.choose(JSON.parse(this.digest.value), undefined);
     else if (target === this.entry) this.choose(this.sheet.spec.model?.digest, JSON.parse(this.entry.value));
     else if (target instanceof HTMLInputElement && target.dataset.argument !== undefined)
@@ -105,7 +107,8 @@ export class OwnCode {
     this.sheet.edit((spec) => {
       const version = this.sheet.known.code.versions.find((one) => one.digest === digest);
       const first = version?.entries[0]?.entry;
-      spec.model = { kind: "code", digest, entry: entry ?? first };
+      const { normalize } = spec.model ?? {};
+      spec.model = { kind: "code", digest, entry: entry ?? first, ...(normalize === undefined ? {} : { normalize }) };
       if (spec.search) delete spec.search.space;
     });
   }
@@ -132,6 +135,7 @@ export class OwnCode {
     offer(
       this.entry,
       (this.version?.entries ?? []).map((one) => one.entry),
+    this.normalize.checked = this.sheet.spec.model?.normalize === true;
     );
     this.entry.value = JSON.stringify(entry);
     if (from !== "field") this.drawArguments();
@@ -191,9 +195,9 @@ export class OwnCode {
   }
 
   request() {
-    const { digest, entry, args = {} } = this.sheet.spec.model ?? {};
+    const { digest, entry, args = {}, normalize = false } = this.sheet.spec.model ?? {};
     const { split: _, ...data } = this.sheet.spec.data ?? {};
-    return { digest, body: { project: this.sheet.known.project, entry, args, data } };
+    return { digest, body: { project: this.sheet.known.project, entry, args, normalize, data } };
   }
 
   /** Ask for a dry build a moment after the last change of the model or its data. */

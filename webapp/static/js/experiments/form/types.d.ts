@@ -80,6 +80,7 @@ export interface Spec {
     digest?: string;
     entry?: string;
     args?: unknown;
+    normalize?: boolean;
   };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
   search?: Search;
