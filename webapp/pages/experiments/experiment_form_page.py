@@ -66,12 +66,14 @@ def show_form(
     problems: tuple[Problem, ...] = (),
     is_unsaved: bool = False,
     is_data_chosen: bool = True,
+    last_used: str = "",
     status: int = 200,
     doubts: TargetDoubts | None = None,
 ) -> HttpResponse:
     """Show the form with its entries, and the problems in a refused one.
 
-    Code is built for a data set that a person has chosen, and not for a proposed one: see `is_data_chosen`.
+    Code is built for a data set that a person has chosen, and not for a proposed one: see `is_data_chosen`;
+    `last_used` is the data set that was chosen in the last experiment with the code.
     """
     trail = [("Experiments", url("experiments", project.slug))]
     if experiment is not None:
@@ -103,6 +105,7 @@ def show_form(
     )
     return render_page(request, "experiments/form.html", context, status=status)
 
+            "lastUsed": last_used,
 
 def spec_text(spec: Any) -> str:
     """Return a spec as the form shows it."""

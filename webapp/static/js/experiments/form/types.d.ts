@@ -194,9 +194,11 @@ export interface Known {
   fitFields: string[];
   fitRanges: Record<string, Parameter>;
   templates: Template[];
-  /** Registered versions that can be trained further, by names such as `digits/3`. */
   /** Whether a person has chosen the data set with which the form begins. */
   isDataChosen: boolean;
+  /** The data set of the last experiment with the code with which the form begins; empty for none. */
+  lastUsed: string;
+  /** Registered versions that can be trained further, by names such as `digits/3`. */
   baseVersions: { name: string; label: string }[];
   code: {
     mayRun: boolean;
