@@ -93,19 +93,25 @@ def show_form(
         templates=[*TEMPLATES.values(), VERSION],
         policies=advice.policy_cards(project),
         devices=devices,
-        known={"pools": live_pools(), "gpus": list(devices.wanted), "models": model_names(project)},
+        known={
+            "pools": live_pools(),
+            "gpus": list(devices.wanted),
+            "devices": list(devices.meshes),
+            "labels": list(devices.labels),
+            "models": model_names(project),
+        },
         import_formats=READERS.items(),
         browser_context={
             **start.context_for_browser(request.user, project),
             "experiment": experiment.pk if experiment is not None else None,
             "isDataChosen": is_data_chosen,
+            "lastUsed": last_used,
         },
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
         doubts=doubts,
     )
     return render_page(request, "experiments/form.html", context, status=status)
 
-            "lastUsed": last_used,
 
 def spec_text(spec: Any) -> str:
     """Return a spec as the form shows it."""

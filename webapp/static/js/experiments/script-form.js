@@ -1,5 +1,6 @@
 // The form of a script: a button adds a row for an argument that its code does not declare.
 import { byId, find, findAll } from "../shared/elements.js";
+import { followLists } from "../shared/listed-words.js";
 
 const form = find(document, ".sc-form", HTMLFormElement);
 const rows = find(form, "[data-argument-rows]", HTMLElement);
@@ -17,3 +18,4 @@ button.addEventListener("click", () => {
   findAll(rows, "[name$=-name]", HTMLInputElement).at(-1)?.focus();
 });
 button.disabled = Number(total.value) >= most;
+followLists(form);
