@@ -6,10 +6,12 @@ import pytest
 from django.test import Client
 
 from jobs.models import CodeVersion, DatasetVersion, Job
+from jobs.spec.checks import normalization
+from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.code_model import CodeModel
 from jobs.spec.space.values import apply_values
-from tests.code.dry_builds import SPACE, ask, created, field, finish, pointers, spec_of
+from tests.code.dry_builds import BUILT, SPACE, ask, created, field, finish, pointers, spec_of
 from tests.code.same_time import before_lock
 from tests.jobs.yard import PretendWorker
 from tests.markup import one_line, text_of
@@ -222,3 +224,50 @@ def test_results_of_earlier_rules_are_found_for_their_jobs_and_built_again_for_n
         assert dry_builds.build_result(request) is None
         assert dry_builds.built_before(request) is not None
     assert ask(api, code).json()["state"] == "queued"
+
+
+def test_a_spec_without_normalized_rows_is_the_same_as_before_they_were_known() -> None:
+    body = {"version": 1, "data": {"dataset": "iris"}, "fit": {"epochs": 4}}
+    model = {"kind": "code", "digest": "a" * 64, "entry": "build_model"}
+    # By release 0.11.
+    digest = "09f706bc59f3414d599c2a7a693a61ee317d2ac928ab7551dc198cbe84f6e1d0"
+    specs = [
+        ExperimentSpec.model_validate({**body, "model": {**model, **more}})
+        for more in ({}, {"normalize": False}, {"normalize": True})
+    ]
+    assert [spec.digest() == digest for spec in specs] == [True, True, False]
+    # The keys of dry builds and of estimates come from the dump.
+    assert ["normalize" in spec.model.model_dump() for spec in specs] == [False, False, True]
+
+
+def test_rows_are_normalized_in_a_dry_build_of_its_own(api: Client, code: str, worker: PretendWorker) -> None:
+    first = ask(api, code).json()["job"]
+    assert ask(api, code, normalize=False).json()["job"] == first
+    finish(worker)
+    second = ask(api, code, normalize=True).json()["job"]
+    assert second != first and "Rows normalized" in text_of(api.get(f"/jobs/{second}"))
+    finish(worker, BUILT.model_copy(update={"index_layers": ("words",)}))
+    spec = spec_of(code)
+    spec["model"]["normalize"] = True
+    answer = created(api, spec)
+    assert pointers(answer) == ["/spec/model/normalize"]
+    assert "the layer words takes values of the rows as indices" in answer.content.decode()
+    del spec["model"]["normalize"]
+    assert created(api, spec).status_code == 201
+
+
+@pytest.mark.parametrize(("kinds", "is_refused"), [(("tokens",), True), (("tokens", "number"), False)])
+def test_rows_of_words_alone_cannot_be_normalized(
+    api: Client, code: str, kinds: tuple[str, ...], is_refused: bool
+) -> None:
+    profile = present(DatasetVersion.objects.get().profile)
+    blocks = [
+        {"column": str(start), "start": start, "positions": 1, "kind": kind}
+        for start, kind in enumerate(kinds)
+    ]
+    rows = Profile.model_validate({**profile.model_dump(), "blocks": blocks})
+    sent = spec_of(code)
+    sent["model"]["normalize"] = True
+    spec = ExperimentSpec.model_validate(sent)
+    found = [problem.pointer for problem in normalization.problems(spec, rows, None)]
+    assert found == ["/model/normalize"] * is_refused

@@ -9,7 +9,7 @@ from django.test import Client
 
 from jobs.messages.code import CodeSearch
 from tests.code.dry_builds import stored
-from tests.factories import make_dataset
+from tests.factories import make_dataset, make_experiment
 from tests.people import People, browser_of
 from webapp.forms.experiments.described_search import with_search
 from webapp.forms.experiments.experiment import start
@@ -27,25 +27,46 @@ def words_of(browser: Client, digest: str) -> str:
     return " ".join(browser.get(f"/code/{digest}?project=yard").content.decode().split())
 
 
-def test_code_begins_with_the_newest_own_data_or_with_none(people: People) -> None:
+def test_code_begins_without_data_that_nobody_has_chosen(people: People) -> None:
     browser = browser_of(people.trainer)
     make_dataset("digits", by=people.owner)
-    query = {"code": stored(browser, BUILDER), "entry": "build_model"}
-    spec, is_chosen = form_of(browser, **query)
-    # Data of Trainyard would be a guess, and the build for them fails.
-    assert "dataset" not in spec["data"] and not is_chosen
     make_dataset("flowers", project=people.project, by=people.member)
     make_dataset("animals", project=people.project, by=people.member)
+    query = {"code": stored(browser, BUILDER), "entry": "build_model"}
     spec, is_chosen = form_of(browser, **query)
-    assert (spec["data"]["dataset"], is_chosen) == ("animals", False)
+    # Any data set would be a guess, and the build for it fails.
+    assert "dataset" not in spec["data"] and not is_chosen
     spec, is_chosen = form_of(browser, **query, dataset="flowers")
     assert (spec["data"]["dataset"], is_chosen) == ("flowers", True)
-    assert form_of(browser)[0]["data"]["dataset"] == "animals"
+    assert "dataset" not in form_of(browser, **query, dataset="deleted")[0]["data"]
+    # A template takes them as they are; code that is chosen in the form asks again.
+    spec, is_chosen = form_of(browser)
+    assert (spec["data"]["dataset"], is_chosen) == ("animals", False)
 
 
-def test_the_form_says_that_code_gets_rows_as_they_are(people: People) -> None:
-    page = browser_of(people.trainer).get("/p/yard/experiments/new").content.decode()
-    assert "The model gets the rows as numbers, not normalized" in page
+def test_code_begins_with_the_data_of_its_last_experiment_and_says_so(people: People) -> None:
+    browser = browser_of(people.trainer)
+    make_dataset("flowers", project=people.project, by=people.member)
+    make_dataset("animals", project=people.project, by=people.member)
+    used = stored(browser, BUILDER)
+    model = {"kind": "code", "digest": used, "entry": "build_model"}
+    spec = {"data": {"dataset": "flowers"}, "model": model}
+    make_experiment(project=people.project, by=people.trainer, spec=spec)
+    newer = stored(browser, BUILDER + "\nSIZE = 3\n")
+    for digest in (used, newer):
+        page = browser.get("/p/yard/experiments/new", {"code": digest, "entry": "build_model"}).context
+        data = json.loads(page["entries"]["spec"])["data"]
+        found = page["browser_context"]["lastUsed"], page["browser_context"]["isDataChosen"]
+        assert (data["dataset"], *found) == ("flowers", "flowers", True)
+    query = {"code": newer, "entry": "build_model", "dataset": "animals"}
+    page = browser.get("/p/yard/experiments/new", query).context
+    assert page["browser_context"]["lastUsed"] == ""
+
+
+def test_the_form_says_that_code_gets_rows_as_they_are_unless_they_are_normalized(people: People) -> None:
+    page = " ".join(browser_of(people.trainer).get("/p/yard/experiments/new").content.decode().split())
+    assert "Off: the code gets the rows as they are, not normalized." in page
+    assert 'id="at/spec/model/normalize"' in page
 
 
 @pytest.mark.parametrize(

@@ -100,16 +100,26 @@ def test_a_new_form_is_prefilled_for_the_requested_data_set(browser: Client) -> 
     assert spec["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
 
 
-def test_the_form_lists_known_pools_gpus_and_models(browser: Client, world: World) -> None:
-    make_worker(pool="lab", devices=[{"name": "gpu:0", "kind": "NVIDIA H200"}])
+def test_the_form_lists_known_pools_devices_labels_and_models(browser: Client, world: World) -> None:
+    gpus = [{"name": f"gpu:{number}", "kind": "NVIDIA H200"} for number in (2, 10)]
+    make_worker(pool="lab", devices=[*gpus, {"name": "cpu:0", "kind": "cpu"}], labels={"site": "berlin"})
+    make_worker(pool="lab", labels={"site": "berlin", "rack": "3"})
     make_model("taken", project=world.project, by=world.owner)
     page = browser.get(f"{HOME}/new")
-    known = {"pools": ["lab"], "gpus": ["NVIDIA H200", "gpu:0"], "models": ["taken"]}
+    known = {
+        "pools": ["lab"],
+        "gpus": ["NVIDIA H200", "gpu:10", "gpu:2"],
+        "devices": ["gpu:2", "gpu:10"],
+        "labels": ["rack=3", "site=berlin"],
+        "models": ["taken"],
+    }
     assert page.context["known"] == known
     text = page.content.decode()
     for name, field in (
         ("pools", "resources/pool"),
         ("gpus", "resources/gpu/name"),
+        ("devices", "mesh/devices/names"),
+        ("labels", "resources/labels"),
         ("models", "after/register/model"),
     ):
         assert f'<datalist id="known-{name}">' in text

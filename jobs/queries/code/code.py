@@ -15,7 +15,7 @@ from jobs.answers.code.code import (
 )
 from jobs.errors import Conflict, NotFound
 from jobs.messages.code import MAX_SHOWN_BYTES, CodeSearch
-from jobs.models import CodeFile, CodeVersion, Project, User
+from jobs.models import CodeFile, CodeVersion, Project, Revision, User
 from jobs.store import store
 
 MOST_OFFERED = 100
@@ -104,6 +104,17 @@ def version_of_draft(project: Project, digest: object) -> CodeVersion:
     if version is None:
         raise NotFound(f"{project.slug} has no code any more: upload it first.")
     return version
+
+
+def last_dataset(project: Project, digest: str) -> str:
+    """Return the data set of the newest experiment with a version of code or a namesake; empty for none."""
+    names = project.code.filter(digest=digest).values("name") if digest else ()
+    namesakes = list(project.code.filter(name__in=names).values_list("digest", flat=True))
+    rows = Revision.objects.filter(
+        experiment__project=project, spec_json__model__kind="code", spec_json__model__digest__in=namesakes
+    )
+    newest = rows.order_by("-pk").values_list("spec_json__data__dataset", flat=True).first()
+    return str(newest or "")
 
 
 def described_search(project: Project, digest: str, entry: str) -> CodeSearch | None:

@@ -33,6 +33,9 @@ from jobs.spec.checks import (
     gpus as gpu_checks,
 )
 from jobs.spec.checks import (
+    normalization as normalization_checks,
+)
+from jobs.spec.checks import (
     settings as spec_checks,
 )
 from jobs.spec.checks import (
@@ -142,6 +145,7 @@ def _check_settings(
     spec_problems += _tpu_problems(spec)
     if profile is not None:
         spec_problems += data_checks.problems(spec, profile)
+        spec_problems += normalization_checks.problems(spec, profile, built)
     if base is not None:
         spec_problems += fine_tuning_checks.problems(spec, profile, base)
     spec_problems += attention_checks.problems(spec, built, base)

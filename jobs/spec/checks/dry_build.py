@@ -97,6 +97,8 @@ class BuiltModel(Frozen):
         row_bytes: likewise.
         attention: layers that compute attention under mixed_float16 by JAX's own function, which refuses
             float16 on CPUs; with the defaults of all hyperparameters.
+        index_layers: the layers that take values of the rows as indices, if the rows are normalized; with the
+            defaults of all hyperparameters.
     """
 
     space: Space = ()
@@ -125,6 +127,7 @@ class BuiltModel(Frozen):
     optimizer_bytes: int = 0
     row_bytes: int | None = None
     attention: tuple[str, ...] = ()
+    index_layers: tuple[str, ...] = ()
 
     @property
     def state(self) -> ModelState | None:

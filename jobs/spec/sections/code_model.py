@@ -64,6 +64,7 @@ class CodeModel(ModelBase):
             a colon if several files have one of this name.
         args: of the constructor of the class.
         hyperparameters: values of hyperparameters that the code declares; others have the code's defaults.
+        normalize: whether the code gets rows that are normalized as for templates.
     """
 
     named_by = "entry"
@@ -84,6 +85,15 @@ class CodeModel(ModelBase):
     hyperparameters: Annotated[dict[str, Value], Field(max_length=200)] = Field(
         default_factory=dict,
         description="values of hyperparameters that the code declares; others have its defaults",
+    )
+    # Left out where it is off, so the digests of specs and the keys of dry builds without it stay the same.
+    normalize: bool = Field(
+        default=False,
+        exclude_if=lambda value: not value,
+        description=(
+            "whether a layer before the code's model normalizes the numbers of the rows by the mean and the "
+            "deviation of the training rows, as for templates"
+        ),
     )
 
     @property

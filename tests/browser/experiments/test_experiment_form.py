@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Response, expect
 
 from jobs.models import DatasetVersion, Job, Membership
 from jobs.spec.experiment import ExperimentSpec
@@ -114,9 +114,54 @@ def test_own_code_is_asked_for_only_where_it_is_the_template(form: Page) -> None
     form.get_by_role("link", name="Model", exact=True).click()
     expect(form.get_by_role("group", name="Arguments")).to_be_visible()
     expect(form.locator("[data-own-code]")).to_be_hidden()
-    form.locator('[id="at/spec/model/template"]').select_option(label="Own code")
+    proposed = spec(form)["data"]
+    template = at(form, "/model/template")
+    before = template.input_value()
+    template.select_option(label="Own code")
     expect(form.locator("[data-own-code]")).to_be_visible()
     expect(form.get_by_role("group", name="Arguments")).to_be_hidden()
+    assert "dataset" not in spec(form)["data"], "no person has chosen the one that is proposed for templates"
+    step(form, "Data")
+    expect(at(form, "/data/dataset").locator("option:checked")).to_have_text("Choose a data set")
+    step(form, "Model")
+    template.select_option(value=before)
+    assert spec(form)["data"] == proposed
+    step(form, "Data")
+    at(form, "/data/dataset").select_option(label="iris")
+    step(form, "Model")
+    template.select_option(label="Own code")
+    assert spec(form)["data"]["dataset"] == "iris"
+
+
+def test_code_is_built_once_its_data_are_chosen_and_again_for_normalized_rows(
+    people: People, data: dict[str, DatasetVersion], open_as: Open, look: Look
+) -> None:
+    api = browser_of(people.trainer)
+    body = {"project": "yard", "files": [{"path": "model.py", "text": own_code.NOT_COMPILED}]}
+    digest = api.post("/api/v1/code", body, content_type="application/json").json()["digest"]
+    page = open_as(people.trainer, f"{FORM}?code={digest}&entry=build_model")
+    settled(page, "bad")
+    expect(page.locator("[data-problem-list]")).to_contain_text("1 problem to fix")
+    step(page, "Model")
+    expect(page.locator("[data-own-state]")).to_have_text(
+        "The model is built once a data set is chosen, in the step Data."
+    )
+    look(page, "experiment-own-code")
+    step(page, "Data")
+    with page.expect_response("**/dry-builds") as first:
+        at(page, "/data/dataset").select_option(label="iris")
+    step(page, "Model")
+
+    def is_normalized(answer: Response) -> bool:
+        # The request for the first model is repeated until it is built.
+        return answer.url.endswith("/dry-builds") and '"normalize":true' in (answer.request.post_data or "")
+
+    with page.expect_response(is_normalized) as second:
+        at(page, "/model/normalize").check()
+    assert spec(page)["model"]["normalize"] is True
+    assert first.value.json()["job"] != second.value.json()["job"]
+    at(page, "/model/normalize").uncheck()
+    assert "normalize" not in spec(page)["model"]
 
 
 def test_overrides_are_not_offered_for_own_code_which_names_its_layers_itself(form: Page) -> None:

@@ -14,6 +14,7 @@ from jobs.messages.script_command import command_of
 from jobs.models import Alias
 from jobs.queries.experiments import base_versions
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import head_units
 from jobs.spec.sections.code_model import CodeModel
 from jobs.spec.sections.script_model import ScriptModel
 from jobs.spec.space.values import apply_values
@@ -22,9 +23,12 @@ from tests.engine.fields.field_effects_in_rows import in_new_rows
 from tests.engine.models.test_fine_tuning import stored
 from tests.factories import make_model
 from tests.jobs.yard import Yard
+from tests.own_code import IMPORTS, code_in
 from workers.engine.exports.source import ExportSource
 from workers.engine.exports.writing import write_model
+from workers.engine.models.keras_private import layers_inside
 from workers.engine.models.own_code import entries
+from workers.engine.models.own_code.in_use import using_code
 from workers.engine.training.prepare import prepare
 
 DIGEST = "c" * 64
@@ -103,6 +107,20 @@ def constructor(spec: ExperimentSpec, _: Files) -> Any:
     with patch.multiple(entries, file_of=MagicMock(), imported=lambda *_: SimpleNamespace(Named=Named)):
         entries.entry_of(spec.model)
     return received
+
+
+def layers_around_code(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the layers of the saved model around that of own code."""
+    loaded = files.load(spec)
+    text = IMPORTS + (
+        "def build_model(hp):\n"
+        f"    return keras.Sequential([layers.Flatten(), layers.Dense({head_units(loaded.profile)})])\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        code = code_in(Path(folder) / "code", text)
+        with using_code(code, Path(folder)):
+            ready = prepare(spec, loaded, loaded.parts.train, name="t", seed=0)
+            return [type(layer).__name__ for layer in layers_inside(ready.model_to_save("t"))]
 
 
 def values(spec: ExperimentSpec, _: Files) -> Any:

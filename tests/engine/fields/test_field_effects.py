@@ -116,6 +116,7 @@ EFFECTS: dict[str, Effect] = {
     "/model/args/head": Effect(own.fine_tuned, "new", VERSION),
     "/model/args/learning_rate_factor": Effect(own.fine_tuned, 0.5, VERSION),
     "/model/digest": Effect(own.code, "d" * 64, CODE),
+    "/model/normalize": Effect(own.layers_around_code, True, CODE),
     "/model/hyperparameters": Effect(own.values, {"layers": 2}, CODE),
     "/model/entry": Effect(own.command, "-m package.train", SCRIPT),
     "/model/env": Effect(own.command, {"LEVEL": "2"}, SCRIPT),

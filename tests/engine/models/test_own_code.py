@@ -25,13 +25,18 @@ def iris(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
 
 
 def dry_built(
-    folder: Path, text: str, entry: str = "build_model", shape: DataShape = IRIS, args: Any = None
+    folder: Path,
+    text: str,
+    entry: str = "build_model",
+    shape: DataShape = IRIS,
+    args: Any = None,
+    model: Any = None,
 ) -> BuiltModel:
     code = own_code.code_in(folder / "code", text)
     task = DryBuildTask(
         folder=str(folder),
         code=code,
-        model={"kind": "code", "digest": code.digest, "entry": entry, "args": args or {}},
+        model={"kind": "code", "digest": code.digest, "entry": entry, "args": args or {}, **(model or {})},
         shape=shape,
         data={"dataset": "any"},
         texts="words",

@@ -30,6 +30,7 @@ class DryBuildIn(Schema):
     # Validated after the permission is checked, like `data`.
     entry: str = Field("", description="As `model.entry` of a spec; required.")
     args: dict[str, Argument] = Field({}, description="As `model.args` of a spec.")
+    normalize: bool = Field(False, description="As `model.normalize` of a spec.")
     data: Annotated[Any, DocumentedAs(DataSpec)] = Field(
         default_factory=dict, description="As `data` of a spec; required."
     )
@@ -56,7 +57,13 @@ def request_dry_build(request: HttpRequest, code: str, body: DryBuildIn) -> Stat
 
 
 def _read_request(version: CodeVersion, body: DryBuildIn) -> DryBuildRequest:
-    model = {"kind": "code", "digest": version.digest, "entry": body.entry, "args": body.args}
+    model = {
+        "kind": "code",
+        "digest": version.digest,
+        "entry": body.entry,
+        "args": body.args,
+        "normalize": body.normalize,
+    }
     sent = {"version": 1, "data": body.data, "model": model}
     try:
         spec = ExperimentSpec.model_validate(sent)

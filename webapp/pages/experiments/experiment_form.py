@@ -63,15 +63,18 @@ def new(request: Request, project: str) -> HttpResponse:
     if request.method == "POST":
         return _save_or_submit(request, home, None)
     base = _base_version(request)
-    data = base.lineage if base is not None else _loaded_by_code(home, request.GET.get("code", ""))
-    digest = request.GET.get("code")
+    digest = request.GET.get("code", "")
+    data = base.lineage if base is not None else _loaded_by_code(home, digest)
+    last_used = "" if data or "dataset" in request.GET else code_queries.last_dataset(home, digest)
+    data = data or {"dataset": last_used}
     wanted = request.GET.get("dataset", str(data.get("dataset", "")))
     slug, number, profile = start.initial_data(
         request.user,
         home,
         wanted,
         request.GET.get("version", str(data.get("dataset_version", ""))),
-        for_code=bool(digest),
+        # Code fits data of one shape: a build for data that nobody has chosen fails.
+        proposes="nothing" if digest else "any",
     )
     if digest:
         entry = request.GET.get("entry", "")
@@ -82,8 +85,15 @@ def new(request: Request, project: str) -> HttpResponse:
     name = names.free_name(names.name_experiment(spec), queries.newest_names(home))
     version = datasets.find_version(home, slug, number) if profile is not None else None
     entries = {"name": name, "spec": spec_text(spec)}
-    is_data_chosen = bool(wanted) and slug == wanted
-    return show_form(request, home, None, entries, is_data_chosen=is_data_chosen, doubts=doubts_on(version))
+    return show_form(
+        request,
+        home,
+        None,
+        entries,
+        is_data_chosen=bool(wanted) and slug == wanted,
+        last_used=last_used,
+        doubts=doubts_on(version),
+    )
 
 
 def _loaded_by_code(project: Project, digest: str) -> Json:

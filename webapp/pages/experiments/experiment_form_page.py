@@ -68,13 +68,15 @@ def show_form(
     problems: tuple[Problem, ...] = (),
     is_unsaved: bool = False,
     is_data_chosen: bool = True,
+    last_used: str = "",
     status: int = 200,
     doubts: TargetDoubts | None = None,
     opened: OpenedSettings | None = None,
 ) -> HttpResponse:
     """Show the form with its entries, and the problems in a refused one.
 
-    Code is built for a data set that a person has chosen, and not for a proposed one: see `is_data_chosen`.
+    Code is built for a data set that a person has chosen, and not for a proposed one: see `is_data_chosen`;
+    `last_used` is the data set that was chosen in the last experiment with the code.
     """
     trail = [("Experiments", url("experiments", project.slug))]
     if experiment is not None:
@@ -94,12 +96,19 @@ def show_form(
         templates=[*TEMPLATES.values(), VERSION],
         policies=advice.policy_cards(project),
         devices=devices,
-        known={"pools": live_pools(), "gpus": list(devices.wanted), "models": model_names(project)},
+        known={
+            "pools": live_pools(),
+            "gpus": list(devices.wanted),
+            "devices": list(devices.meshes),
+            "labels": list(devices.labels),
+            "models": model_names(project),
+        },
         import_formats=READERS.items(),
         browser_context={
             **start.context_for_browser(request.user, project),
             "experiment": experiment.pk if experiment is not None else None,
             "isDataChosen": is_data_chosen,
+            "lastUsed": last_used,
         },
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
         doubts=doubts,

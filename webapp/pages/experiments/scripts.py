@@ -20,7 +20,9 @@ from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries.code import code as code_queries
 from jobs.queries.data import datasets
 from jobs.queries.experiments import experiments
+from jobs.queries.registry.registry import model_names
 from jobs.queries.runs.offered_devices import offered_devices
+from jobs.queries.runs.workers import live_pools
 from jobs.spec.plan import names
 from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows
 from webapp.forms.experiments.script.descriptions import describe_others
@@ -128,6 +130,7 @@ class ScriptPage(Context):
     is_unsaved: bool
     how_others: str
     scripts: list[str]
+    known: dict[str, list[str]]
     may_run: bool
     crumbs: Crumbs
     opened: OpenedSettings | None
@@ -146,12 +149,13 @@ def _show_script_form(
     project, spec = version.project, document["spec"]
     data = None if is_unsaved else request.POST or None
     rows = datasets.datasets_with_versions(request.user, project).order_by("slug")
+    devices = offered_devices()
     form = ScriptForm(
         code_queries.versions_to_choose(version),
         rows,
         data,
         initial=_initial_form_values(experiment, document),
-        offers_tpu=offered_devices().has_tpu,
+        offers_tpu=devices.has_tpu,
     )
     arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
     # One row to begin with, if the code declares no argument.
@@ -178,6 +182,12 @@ def _show_script_form(
         is_unsaved=is_unsaved or (opened is not None and not opened.is_shown_anyway),
         how_others=describe_others(_find_script(version, _entry_of(spec))),
         scripts=_list_scripts(version),
+        known={
+            "pools": live_pools(),
+            "labels": list(devices.labels),
+            "gpus": list(devices.wanted),
+            "models": model_names(project),
+        },
         may_run=access.can(request.user, project, Action.RUN_CODE),
         crumbs=crumbs(*trail, "Edit" if experiment else "New"),
         opened=opened,

@@ -20,7 +20,7 @@ from workers.engine.models.losses import LOSSES, WHILE_TRAINING, loss_name, metr
 from workers.engine.models.optimizer import make_optimizer, scale_learning_rates
 from workers.engine.models.outputs import output_names
 from workers.engine.models.precision import check_computable, policy_of, scale_loss, to_float8
-from workers.engine.models.scaling import Scaling
+from workers.engine.models.scaling import Scaling, normalization
 from workers.engine.models.templates.embeddings import with_embeddings
 from workers.engine.models.templates.site import Site
 
@@ -74,9 +74,7 @@ def _assemble(spec: ExperimentSpec, profile: Profile, scaling: Scaling, name: st
         raise BadSpec(refusal)
     inputs = keras.Input(profile.input_shape, name="input", dtype="float32")
     site = Site(spec.precision, profile, args, inputs)
-    normalize = keras.layers.Normalization(
-        mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist(), **site.named("normalize")
-    )
+    normalize = normalization(scaling, **site.named("normalize"))
     varied = _augmented(site, spec, scaling, inputs) if augmented else inputs
     vector = with_embeddings(site, normalize(varied), tokens=not info.reads_tokens)
     features = pkgutil.resolve_name(info.builder)(site, args, vector)

@@ -1,7 +1,9 @@
 """Measures the training part's statistics that models and losses need."""
 
 from dataclasses import dataclass
+from typing import Any
 
+import keras
 import numpy as np
 
 from jobs.spec.data.profile import Profile
@@ -32,6 +34,31 @@ class Scaling:
     def y_std(self) -> Array | None:
         """The target's standard deviation, the unit for a regression's loss; else None."""
         return None if self.y_variance is None else np.sqrt(self.y_variance)
+
+    def raw(self, normalized: Array) -> Array:
+        """Return the rows, (rows, …) float32, from which the normalization makes these."""
+        return (normalized * np.sqrt(self.x_variance) + self.x_mean).astype(np.float32)
+
+
+def unit_scaling(width: int) -> Scaling:
+    """Return statistics of the features that change nothing; no variable depends on their values.
+
+    Args:
+        width: the features, or the channels of images.
+    """
+    return Scaling(np.zeros(width), np.ones(width))
+
+
+def normalization(scaling: Scaling, **named: Any) -> Any:
+    """Return the layer that normalizes raw inputs; it has no variables.
+
+    Args:
+        scaling: the training part's statistics.
+        named: the layer's name and dtype policy.
+    """
+    return keras.layers.Normalization(
+        mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist(), **named
+    )
 
 
 def measure_scaling(x: Rows, y: Array, profile: Profile) -> Scaling:

@@ -17,9 +17,10 @@ from workers.engine.evaluation.metric_results import notes_on, numbers_of
 from workers.engine.models.abstract.abstract_build import state_of
 from workers.engine.models.abstract.abstract_models import build_code_abstract
 from workers.engine.models.code_models import code_space
-from workers.engine.models.code_models.code_build import CodeBuild, build_code
+from workers.engine.models.code_models.code_build import CodeBuild, build_code, preprocess_of
 from workers.engine.models.code_models.code_space import SpaceExplorer
 from workers.engine.models.code_models.code_values import other_values, thresholds_in
+from workers.engine.models.code_models.index_layers import layers_of_indices
 from workers.engine.models.code_models.metric_traps import notes_on_metrics
 from workers.engine.models.code_models.output_meaning import notes_on_outputs
 from workers.engine.models.code_models.saving import NotSaved, check_saving
@@ -29,6 +30,7 @@ from workers.engine.models.own_code.failures import calling
 from workers.engine.models.own_code.in_use import code_folder, forget_after_use, notes, using_code
 from workers.engine.models.own_objects import custom_objects_of
 from workers.engine.models.precision import attention_in_float16, needs_gpu_in_float16, note_on_scale
+from workers.engine.models.scaling import unit_scaling
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.dry_fit import Measured
@@ -70,24 +72,27 @@ def _shape_of(task: DryBuildTask) -> DataShape:
 
 def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
     hypermodel = entry_of(task.model)
+    # Data have their statistics only once they are split; no variable depends on them.
+    scaling = unit_scaling(shape.input_shape[-1]) if task.model.normalize else None
     explorer = SpaceExplorer(lambda: report.phase("working"), thresholds_in(code_folder()))
 
     def build(hyperparameters: Any) -> None:
         code_space.clear()
-        build_code(hypermodel, hyperparameters, shape)
+        build_code(hypermodel, hyperparameters, shape, scaling=scaling)
 
     explorer.explore(build, lambda hyperparameters: _build_first(hypermodel, hyperparameters, build))
     code_space.clear()
-    code_build = build_code(hypermodel, explorer.defaults(), shape)
+    code_build = build_code(hypermodel, explorer.defaults(), shape, scaling=scaling)
     measured = Measured()
     metrics = _metric_names(code_build, explorer, hypermodel, measured)
     # Those that follow try whether the model can be saved, beside the budget of the search for the space.
     builds = explorer.builds
-    unsaved = _why_unsaved(explorer, hypermodel, shape, Path(report.folder))
+    unsaved = _why_unsaved(explorer, hypermodel, code_build, Path(report.folder))
     space = explorer.space()
     report.log(f"{len(space)} hyperparameters in {builds} builds")
     model = code_build.model
     notes_of_model = tuple(_notes_of(code_build))
+    index_layers = layers_of_indices(code_build) if scaling is not None else ()
     # Last: code may keep parts of a model, which have no values afterwards.
     state, unlisted = _state_of(hypermodel, explorer.defaults(), code_build)
     return BuiltModel(
@@ -116,6 +121,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         optimizer_bytes=state.optimizer_bytes,
         row_bytes=state.row_bytes,
         attention=_attention_of(hypermodel, explorer.defaults(), code_build),
+        index_layers=index_layers,
     )
 
 
@@ -147,7 +153,9 @@ def _state_of(
     """Return the model's variables, and sentences about how they were found."""
     forget_after_use()
     try:
-        built = build_code_abstract(hypermodel, hyperparameters, code_build.shape, code_build.output)
+        built = build_code_abstract(
+            hypermodel, hyperparameters, code_build.shape, code_build.output, scaling=code_build.scaling
+        )
     except CodeFailure as failure:
         return ModelState(), (f"the model's variables are not known: {failure}",)
     return state_of(built), (built.note,) if built.note else ()
@@ -160,7 +168,9 @@ def _attention_of(hypermodel: Any, hyperparameters: Any, code_build: CodeBuild) 
     forget_after_use()
     try:
         shape, output = code_build.shape, code_build.output
-        built = build_code_abstract(hypermodel, hyperparameters, shape, output, "mixed_float16")
+        built = build_code_abstract(
+            hypermodel, hyperparameters, shape, output, "mixed_float16", scaling=code_build.scaling
+        )
     # The model itself can be built; a training with this policy reports why it cannot.
     except (BadSpec, CodeFailure):
         return ()
@@ -176,19 +186,19 @@ def _build_first(hypermodel: Any, hyperparameters: Any, build: Callable[[Any], N
     build(hyperparameters)
 
 
-def _why_unsaved(explorer: SpaceExplorer, hypermodel: Any, shape: DataShape, folder: Path) -> str:
+def _why_unsaved(explorer: SpaceExplorer, hypermodel: Any, code_build: CodeBuild, folder: Path) -> str:
     """Return why the model cannot be saved or loaded again; an empty text if it can.
 
     With the defaults alone, a class without `get_config` may be loaded by luck: by those of its constructor.
     """
-    x, _ = random_rows(shape)
+    x, _ = random_rows(code_build.shape)
     reasons: list[str] = []
 
     def build(hyperparameters: Any) -> CodeBuild:
         # Both builds draw the same numbers, and number their layers in the same way.
         code_space.clear()
         keras.utils.set_random_seed(SEED)
-        return build_code(hypermodel, hyperparameters, shape)
+        return build_code(hypermodel, hyperparameters, code_build.shape, scaling=code_build.scaling)
 
     def check(hyperparameters: Any) -> None:
         copied = hyperparameters.copy()
@@ -206,6 +216,8 @@ def _why_unsaved(explorer: SpaceExplorer, hypermodel: Any, shape: DataShape, fol
 
 def _notes_of(code_build: CodeBuild) -> Iterator[str]:
     """Yield sentences about the model."""
+    if code_build.scaling is not None and preprocess_of(code_build.hypermodel) is not None:
+        yield "preprocess(x) of the code gets the rows after they are normalized"
     if code_build.is_compiled:
         yield from note_on_scale(code_build.model)
         yield from notes_on_outputs(
@@ -272,7 +284,7 @@ def _fit_once(code_build: CodeBuild, explorer: SpaceExplorer, hypermodel: Any, m
 
     def fit(hyperparameters: Any) -> None:
         code_space.clear()
-        built = build_code(hypermodel, hyperparameters, code_build.shape)
+        built = build_code(hypermodel, hyperparameters, code_build.shape, scaling=code_build.scaling)
         if history:
             # Its training is known; only its declarations are looked for.
             built.model.fit = lambda *_, **__: history[0]

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 
 from jobs.spec.checks.dry_build import DataShape
+from jobs.spec.checks.normalization import why_no_indices
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.code_model import CodeModel
 from workers.engine.arrays import Array
@@ -31,6 +32,7 @@ from workers.engine.errors import BadSpec, CodeFailure, CodeFitFailure
 from workers.engine.models.build import compile_model
 from workers.engine.models.code_models import code_build
 from workers.engine.models.code_models.code_build import CodeBuild, build_code
+from workers.engine.models.code_models.index_layers import layers_of_indices
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.mesh import current as current_mesh
 from workers.engine.models.mesh import restore as restore_mesh
@@ -38,7 +40,7 @@ from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.own_code.failures import calling
 from workers.engine.models.precision import check_computable, own_types, policy_of_code
-from workers.engine.models.scaling import measure_scaling
+from workers.engine.models.scaling import Scaling, measure_scaling
 from workers.engine.models.variables import assign, held
 from workers.engine.report import Report
 from workers.engine.training import kept_weights
@@ -130,7 +132,7 @@ class PreparedCode(Prepared):
         # The trained model has an optimizer, which its file shall not have, and programs that refer to it.
         arrays = held(self.model.variables)
         keras.utils.set_random_seed(self.seed)
-        fresh = _built(self.spec, self.dataset)
+        fresh = _built(self.spec, self.dataset, self.scaling)
         assign(fresh.model.variables, arrays)
         return code_build.finished_model(fresh, name)
 
@@ -184,13 +186,19 @@ def _is_measured_by_spec(build: CodeBuild) -> bool:
     return _uses_fit(build) or not build.evaluates_rows
 
 
-def _built(spec: ExperimentSpec, dataset: Dataset) -> CodeBuild:
+def _built(spec: ExperimentSpec, dataset: Dataset, scaling: Scaling) -> CodeBuild:
     if not isinstance(spec.model, CodeModel):
         raise TypeError(f"{spec.model.info.name} is not own code")
     hyperparameters = code_build.hyperparameters_with(spec.model.hyperparameters)
     try:
         shape = DataShape.from_schema(dataset.profile)
-        return build_code(entry_of(spec.model), hyperparameters, shape, policy_of_code(spec.precision))
+        return build_code(
+            entry_of(spec.model),
+            hyperparameters,
+            shape,
+            policy_of_code(spec.precision),
+            scaling=scaling if spec.model.normalize else None,
+        )
     except CodeFailure as failure:
         failure.hyperparameters = hyperparameters
         raise
@@ -205,15 +213,16 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
     """
     set_mesh(spec)
     mesh = current_mesh()
+    x, y = dataset.take(rows)
+    scaling = measure_scaling(x, y, dataset.profile)
     keras.utils.set_random_seed(seed)
-    build = _built(spec, dataset)
+    build = _built(spec, dataset, scaling)
     # Code that begins with `clear_session` has built its model without the mesh, which `check_live` reports.
     # Later variables, such as the optimizer's slots, follow the design again.
     restore_mesh(mesh)
     check_computable(build.model)
+    _check_indices(build, dataset)
     batches = _batches(spec, dataset, rows, seed, build)
-    x, y = dataset.take(rows)
-    scaling = measure_scaling(x, y, dataset.profile)
     common: dict[str, Any] = {
         "spec": spec,
         "dataset": dataset,
@@ -236,6 +245,16 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
         seed=cached.seed,
         **common,
     )
+
+
+def _check_indices(build: CodeBuild, dataset: Dataset) -> None:
+    """Check that no layer takes normalized numbers as indices.
+
+    Raises:
+        BadSpec: one does.
+    """
+    if build.scaling is not None and (why := why_no_indices(layers_of_indices(build), dataset.profile)):
+        raise BadSpec(f"model.normalize: {why}")
 
 
 def _cached(build: CodeBuild, batches: Batches, key: str, seed: int) -> _Cached:

@@ -35,7 +35,7 @@ class Field:
         of: pointer to the field that selects the kind; by default the template.
         spec: the pointer in the spec, where it differs from `pointer`.
         wide: whether it fills a whole line.
-        listed: the list of known values that a text field offers: `pools`, `gpus` or `models`.
+        listed: the list of known values that a text field offers: `pools`, `gpus`, `labels` or `models`.
     """
 
     pointer: str
@@ -62,6 +62,11 @@ class Field:
     def is_filled_by_script(self) -> bool:
         """Return whether a script fills in its options, because they depend on other fields."""
         return self.input in ("dataset", "version", "column", "measure", "search", "loss")
+
+    @property
+    def is_list(self) -> bool:
+        """Return whether a text has several values, separated by commas."""
+        return self.input in ("labels", "list")
 
     @property
     def id(self) -> str:

@@ -135,7 +135,7 @@ MODEL = Section(
         Group(
             CODE.label,
             part="own_code",
-            covers=("/model/digest", "/model/entry"),
+            covers=("/model/digest", "/model/entry", "/model/normalize"),
             help="A version of code, and its function build_model or its HyperModel class.",
         ),
         Group("Arguments", arguments("/model/template")),

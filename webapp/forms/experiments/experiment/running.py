@@ -84,6 +84,7 @@ RESOURCES = Section(
                     "Labels",
                     "Only workers with all of them run it, such as gpu=h200, site=berlin.",
                     kind="labels",
+                    listed="labels",
                 ),
                 F("/resources/slots", "Slots per trial"),
                 F("/resources/priority", "Priority", "Higher priorities run first."),

@@ -1,7 +1,7 @@
 """Builds a new experiment's initial spec, and the data that the form's script needs."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from jobs import access
 from jobs.messages.code import CodeSearch
@@ -31,6 +31,7 @@ from webapp.whole_numbers import read_whole
 NEWEST_SEARCHES = 50
 NEWEST_CODE = 100
 Json = dict[str, Any]
+type Proposal = Literal["any", "own", "nothing"]
 
 
 def spec_of_code(
@@ -269,21 +270,28 @@ def _profile_facts(profile: Profile | None) -> Json:
 
 
 def initial_data(
-    user: User, project: Project, slug: str, number: str, *, for_code: bool = False
+    user: User, project: Project, slug: str, number: str, *, proposes: Proposal = "any"
 ) -> tuple[str, int | None, Profile | None]:
-    """Return a new form's data set: the requested one, else the project's own newest one that is ready.
+    """Return a new form's data set: the requested one, else a proposed one. The slug is empty for none.
 
-    Without one, a form `for_code` has none, since code fits data of one shape, which those of Trainyard
-    hardly have; others have digits, or the first one that is ready.
+    Args:
+        user: the reader.
+        project: whose data are proposed.
+        slug: the requested data set; empty for none.
+        number: its requested version.
+        proposes: `own`: the project's own newest one that is ready, or none; `any`: that, else digits, or the
+            first one that is ready.
     """
     rows = datasets.datasets_with_versions(user, project).order_by("slug")
     by_slug = {dataset.slug: dataset for dataset in rows}
     own = datasets.newest_own(by_slug.values())
     if slug in by_slug:
         selected = slug
+    elif proposes == "nothing":
+        selected = ""
     elif own is not None:
         selected = own.dataset.slug
-    elif for_code:
+    elif proposes == "own":
         selected = ""
     else:
         ready = [name for name, row in by_slug.items() if any(v.state == READY for v in row.versions.all())]

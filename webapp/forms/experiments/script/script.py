@@ -51,6 +51,11 @@ PLACES = {
 Json = dict[str, Any]
 
 
+def _listed(name: str, absent: str, more: Mapping[str, str] | None = None) -> forms.TextInput:
+    """Return the input of a text with a list of known values, and the sentence for one that no worker has."""
+    return forms.TextInput(attrs={"list": f"known-{name}", "data-absent": absent, **(more or {})})
+
+
 class ScriptForm(ReadForm):
     """The fields beside the arguments, which have separate rows.
 
@@ -119,13 +124,22 @@ class ScriptForm(ReadForm):
         required=False,
         max_length=63,
         help_text=f"A model of which the file {MODEL_FILE} that the script writes becomes a version.",
+        widget=forms.TextInput(attrs={"list": "known-models"}),
     )
-    pool = forms.CharField(label="Pool", max_length=63, initial="default")
+    pool = forms.CharField(
+        label="Pool",
+        max_length=63,
+        initial="default",
+        widget=_listed("pools", "No worker is running in the pool {}, so the run will wait."),
+    )
     labels = forms.CharField(
         label="Labels",
         required=False,
         max_length=2_000,
         help_text="Only workers with all of them run it, such as gpu=h200, site=berlin.",
+        widget=_listed(
+            "labels", "No running worker has {}, so the run will wait.", {"data-listed-words": ""}
+        ),
     )
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
     gpu_model = forms.CharField(
@@ -133,6 +147,9 @@ class ScriptForm(ReadForm):
         required=False,
         max_length=100,
         help_text="Words of the model, such as H200, or one device, such as gpu:1. Empty: any.",
+        widget=_listed(
+            "gpus", "No running worker has the GPU {}, so the run will wait.", {"data-known": "words"}
+        ),
     )
     gpu_memory = forms.FloatField(
         label="Memory of each (GB)", required=False, min_value=0, help_text="At least. Empty: any."

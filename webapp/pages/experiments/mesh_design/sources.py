@@ -125,7 +125,7 @@ def _of_code(user: User, values: Mapping[str, str]) -> Source:
         message = f"{version} has no function build_model and no HyperModel, so it has no model to divide"
         raise BadInput(message, [Problem("/entry", message)])
     slug, number, profile = start.initial_data(
-        user, version.project, values.get("dataset", ""), values.get("dataset_version", ""), for_code=True
+        user, version.project, values.get("dataset", ""), values.get("dataset_version", ""), proposes="own"
     )
     search = code_queries.described_search(version.project, version.digest, entry)
     body = start.spec_of_code(slug, number, profile, version.digest, entry, search)

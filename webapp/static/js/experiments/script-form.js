@@ -1,6 +1,7 @@
 // The form of a script: a button adds a row for an argument that its code does not declare, and the browser keeps the
 // entries until they are submitted.
 import { byId, find, findAll } from "../shared/elements.js";
+import { followLists } from "../shared/listed-words.js";
 import { LocalDraft, RESTORING } from "../shared/local-draft.js";
 
 const form = find(document, ".sc-form", HTMLFormElement);
@@ -23,6 +24,7 @@ button.addEventListener("click", () => {
   findAll(rows, "[name$=-name]", HTMLInputElement).at(-1)?.focus();
 });
 button.disabled = Number(total.value) >= most;
+followLists(form);
 
 form.addEventListener(RESTORING, (event) => {
   const { detail } = /** @type {CustomEvent<Record<string, string>>} */ (event);

@@ -19,7 +19,7 @@ from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.optimizer import ensure_built
 from workers.engine.models.own_code.entries import entry_of
 from workers.engine.models.precision import policy_of_code
-from workers.engine.models.scaling import Scaling
+from workers.engine.models.scaling import Scaling, unit_scaling
 
 STEPS = 100
 """Steps of an epoch, for schedules; no variable depends on their number."""
@@ -39,13 +39,22 @@ def build_for_spec(spec: ExperimentSpec, profile: Profile, output: Output | None
     if not isinstance(spec.model, CodeModel):
         return build_abstract(lambda: _template(spec, profile))
     # Imported before the build is traced: a file may compute values when it is imported.
-    hypermodel = entry_of(spec.model)
-    values, shape = spec.model.hyperparameters, DataShape.from_schema(profile)
+    model = spec.model
+    hypermodel = entry_of(model)
+    values, shape = model.hyperparameters, DataShape.from_schema(profile)
 
     def build() -> StepModel:
         hyperparameters = code_build.hyperparameters_with(values)
         policy = policy_of_code(spec.precision)
-        built = build_code(hypermodel, hyperparameters, shape, policy, output=output or _assumed(shape))
+        normalized = unit_scaling(shape.input_shape[-1]) if model.normalize else None
+        built = build_code(
+            hypermodel,
+            hyperparameters,
+            shape,
+            policy,
+            output=output or _assumed(shape),
+            scaling=normalized,
+        )
         if not built.is_compiled and built.is_plain:
             compile_model(built.model, spec, profile, _scaling(profile), steps=STEPS)
             return _ready(StepModel(built.model, lambda rows: _batch_of_task(built, rows, weighted=True)))
@@ -55,17 +64,23 @@ def build_for_spec(spec: ExperimentSpec, profile: Profile, output: Output | None
 
 
 def build_code_abstract(
-    hypermodel: Any, hyperparameters: Any, shape: DataShape, output: Output, policy: Policy | None = None
+    hypermodel: Any,
+    hyperparameters: Any,
+    shape: DataShape,
+    output: Output,
+    policy: Policy | None = None,
+    *,
+    scaling: Scaling | None = None,
 ) -> AbstractBuild:
     """Build a model of own code without values, for hyperparameters of KerasTuner; see `build_for_spec`.
 
     Args:
-        hypermodel, hyperparameters, shape, output, policy: see `code_build.build_code`.
+        hypermodel, hyperparameters, shape, output, policy, scaling: see `code_build.build_code`.
     """
 
     def build() -> StepModel:
         return step_model_of_code(
-            build_code(hypermodel, hyperparameters.copy(), shape, policy, output=output)
+            build_code(hypermodel, hyperparameters.copy(), shape, policy, output=output, scaling=scaling)
         )
 
     return build_abstract(build)

@@ -30,6 +30,10 @@ from workers.engine.models.own_code.failures import calling
 from workers.engine.models.own_code.in_use import with_policy
 from workers.engine.models.precision import FLOAT8, building_policy, to_float8
 from workers.engine.models.recast import layers_at_ends
+from workers.engine.models.scaling import Scaling, normalization
+
+NORMALIZE = "normalize_rows"
+"""The name of the layer that normalizes rows. Layers of the code hardly have it."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,8 @@ class CodeBuild:
     """A model that code has built.
 
     Attributes:
-        model: takes the data's rows; with the code's function `preprocess` inside, if it has one, unless the
-            attribute `preprocess` is set.
+        model: takes the data's rows; with the normalization and the code's function `preprocess` inside, if
+            it has them, unless the attribute `preprocess` is set.
         code_model: as the code has built it; its variables are those of `model`.
         hypermodel: has built it.
         hyperparameters: KerasTuner's, with the values that were used.
@@ -47,8 +51,9 @@ class CodeBuild:
         own_fit: whether the class trains it by its own fit.
         output: the meaning of its outputs.
         targets_form: how its loss takes the classes of rows.
-        preprocess: the code's function as a model, for a model with steps of its own, which takes its
-            results; None for other models.
+        preprocess: the normalization and the code's function as a model, for a model with steps of its own,
+            which takes their results; None for other models.
+        scaling: the statistics of the normalization; None without one.
     """
 
     model: Any
@@ -61,6 +66,7 @@ class CodeBuild:
     output: Output
     targets_form: Targets
     preprocess: Any = None
+    scaling: Scaling | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -73,7 +79,11 @@ class CodeBuild:
         return self.own_fit or not self.is_compiled or own_steps.can_evaluate(self.model)
 
     def prepared(self, x: Array) -> Any:
-        """Return rows as the model takes them: (rows, …) float32, or the values that `preprocess` returns."""
+        """Return rows as the model takes them: (rows, …) float32, or the values that `preprocess` returns.
+
+        Args:
+            x: rows of the data, (rows, …).
+        """
         rows = np.asarray(x, dtype=np.float32)
         return rows if self.preprocess is None else self.preprocess.predict(rows, verbose=0)
 
@@ -123,6 +133,7 @@ def build_code(
     policy: Policy | None = None,
     *,
     output: Output | None = None,
+    scaling: Scaling | None = None,
 ) -> CodeBuild:
     """Build a model for data with this shape.
 
@@ -133,6 +144,8 @@ def build_code(
         policy: the dtype policy of layers to which the code gives none; None: that of Keras.
         output: the meaning of its outputs, if that is known. The model then answers no rows to find it, which
             one without values for its variables cannot.
+        scaling: statistics by which the rows are normalized before the code gets them; None: it gets them as
+            they are.
 
     Raises:
         BadSpec: no layer implements the policy.
@@ -147,14 +160,20 @@ def build_code(
     own_steps.keep_evaluation(model)
     # The first call creates the layers that a class builds lazily.
     with with_policy(wanted):
-        whole, outputs, preprocess = _connected(hypermodel, model, shape, own_fit=own_fit)
+        whole, outputs, preprocess = _connected(hypermodel, model, shape, scaling, own_fit=own_fit)
     if policy == FLOAT8:
         ends = layers_at_ends(model)
         to_float8(whole, lambda layer: "float32" if id(layer) in ends else FLOAT8)
     width = _checked_width(outputs, shape)
+
+    def answer(rows: Array) -> Any:
+        # What the code gets is the same for all data, so that its answers mean the same as in the dry build.
+        raw = rows if scaling is None else scaling.raw(rows)
+        return whole(raw if preprocess is None else preprocess(raw))
+
     output = output or meaning_of_outputs(
         model,
-        lambda rows: whole(rows if preprocess is None else preprocess(rows)),
+        answer,
         is_compiled=is_compiled,
         shape=shape,
         width=width,
@@ -177,6 +196,7 @@ def build_code(
         output=output,
         targets_form=targets_form,
         preprocess=preprocess,
+        scaling=scaling,
     )
 
 
@@ -198,9 +218,11 @@ def _with_probabilities(model: Any, output: Output, shape: DataShape, name: str)
 
 
 def _connected(
-    hypermodel: Any, model: Any, shape: DataShape, *, own_fit: bool
+    hypermodel: Any, model: Any, shape: DataShape, scaling: Scaling | None, *, own_fit: bool
 ) -> tuple[Any, Any, Any | None]:
-    """Return the model for these rows, its output, and `preprocess` if the rows must pass it before.
+    """Return the model for these rows, its output, and a model that the rows must pass before, if any.
+
+    The latter is the normalization with `preprocess`, where it cannot be part of the first one.
 
     A model of a class of its own becomes part of a functional model, which has a fixed shape and takes the
     argument `training`. One that Keras' `fit` trains stays as it is.
@@ -208,7 +230,8 @@ def _connected(
     rows = " × ".join(map(str, shape.input_shape))
     tensors = getattr(model, "inputs", None) or ()
     inputs = keras.Input(shape.input_shape, dtype="float32")
-    preprocess = _preprocess_of(hypermodel)
+    normalized = inputs if scaling is None else _normalization(scaling, shape)(inputs)
+    preprocess = preprocess_of(hypermodel)
     if len(tensors) > 1 and preprocess is None:
         names = ", ".join(tensor.name for tensor in tensors)
         raise WrongShape(
@@ -217,7 +240,7 @@ def _connected(
             "{'a': x[:, :2], 'b': x[:, 2:]}"
         )
     with calling(CodeBuildFailure, "preprocess(x)"):
-        prepared = inputs if preprocess is None else preprocess(inputs)
+        prepared = normalized if preprocess is None else preprocess(normalized)
     with calling(WrongShape, f"calling the model with rows of {rows} numbers"):
         outputs = keras.tree.flatten(model(prepared))
     if len(outputs) != 1:
@@ -225,10 +248,11 @@ def _connected(
             f"the model has {len(outputs)} outputs, but there is one target: build a model with one of them, "
             "such as keras.Model(model.inputs, model.outputs[0]), and compile that"
         )
-    if preprocess is not None and own_steps.replaced_by(model):
+    is_prepared = scaling is not None or preprocess is not None
+    if is_prepared and own_steps.replaced_by(model):
         return model, outputs[0], keras.Model(inputs, prepared)
     is_plain = not own_fit and _has_plain_steps(model, is_compiled=bool(model.compiled))
-    if preprocess is None and (has_graph(model) or not is_plain):
+    if not is_prepared and (has_graph(model) or not is_plain):
         return model, outputs[0], None
     whole = keras.Model(inputs, outputs[0], name=model.name)
     if model.compiled:
@@ -236,7 +260,16 @@ def _connected(
     return whole, outputs[0], None
 
 
-def _preprocess_of(hypermodel: Any) -> Any:
+def _normalization(scaling: Scaling, shape: DataShape) -> Any:
+    """Return the built layer that normalizes rows, in float32 under any policy: raw numbers may overflow."""
+    layer = normalization(scaling, name=NORMALIZE, dtype="float32")
+    # Mean and deviation are values also while a build without values is traced.
+    with jax.ensure_compile_time_eval():
+        layer.build((None, *shape.input_shape))
+    return layer
+
+
+def preprocess_of(hypermodel: Any) -> Any:
     """Return the function `preprocess` beside the entry, if there is one."""
     module = getattr(hypermodel, "module", None) or inspect.getmodule(type(hypermodel))
     function = getattr(module, "preprocess", None)

@@ -29,6 +29,8 @@ export class Fields {
     this.switchedOff = new Map();
     /** The pointers that were switched off together with the search. @type {string[]} */
     this.offWithSearch = [];
+    /** The data with which the form began, unless a person has chosen them. @type {Spec["data"] | null} */
+    this.proposed = sheet.known.isDataChosen ? null : { ...sheet.spec.data };
     form.addEventListener("input", (event) => this.onInput(event));
     sheet.onChange((from) => this.follow(from));
     this.offerMetrics();
@@ -57,7 +59,7 @@ export class Fields {
    */
   onValue(pointer, value) {
     if (pointer === "/data/dataset") {
-      this.onDataset(String(value));
+      if (value !== undefined) this.onDataset(String(value));
     } else if (pointer in this.sheet.known.variants) {
       this.sheet.edit((spec) => this.setKind(spec, pointer, String(value)));
     } else {
@@ -126,6 +128,7 @@ export class Fields {
    * @param {string} slug
    */
   onDataset(slug) {
+    this.proposed = null;
     this.sheet.edit((spec) => {
       const { split } = spec.data ?? {};
       spec.data = { ...spec.data, dataset: slug };
@@ -194,6 +197,7 @@ export class Fields {
   setCode(spec, name) {
     if (spec.model) delete spec.model.args;
     this.sheet.setTemplate(spec, name);
+    this.setProposedData(spec, name);
     this.dropUnused(spec);
     if (!spec.search) return;
     delete spec.search.objectives;
@@ -205,6 +209,21 @@ export class Fields {
     const searched = Object.entries(this.sheet.template?.searched ?? {});
     spec.search.space = searched.map(([own, range]) => ({ name: own, ...structuredClone(range) }));
     spec.search.objective = this.objective();
+  }
+
+  /**
+   * Take back a data set that was only proposed, since a build of code for the wrong one fails; propose it for others.
+   * @param {Spec} spec
+   * @param {string} name
+   */
+  setProposedData(spec, name) {
+    const { dataset, dataset_version } = this.proposed ?? {};
+    const chosen = spec.data?.dataset;
+    if (!dataset || !spec.data) return;
+    if (chosen !== undefined && (chosen !== dataset || spec.data.dataset_version !== dataset_version)) return;
+    delete spec.data.dataset;
+    delete spec.data.dataset_version;
+    if (name !== CODE) Object.assign(spec.data, { dataset, ...(dataset_version ? { dataset_version } : {}) });
   }
 
   /**
@@ -369,6 +388,7 @@ export class Fields {
         offer(
           input,
           sheet.known.datasets.map((one) => one.slug),
+          sheet.spec.data?.dataset ? {} : { open: "Choose a data set" },
         ),
       version: (input) =>
         offer(

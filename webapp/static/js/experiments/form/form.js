@@ -4,6 +4,7 @@
 import { answers } from "../../shared/connection/server.js";
 import { isLoggedIn } from "../../shared/connection/session.js";
 import { byId, closest, find } from "../../shared/elements.js";
+import { followLists } from "../../shared/listed-words.js";
 import { LocalDraft } from "../../shared/local-draft.js";
 import { AddHyperparameter } from "./add-hyperparameter.js";
 import { Check } from "./check.js";
@@ -36,6 +37,7 @@ new Preprocessing(form, sheet, fields);
 const space = new SpaceTable(form, sheet);
 const rows = new Rows(form, sheet, space);
 new AddHyperparameter(sheet, (name) => rows.addHyperparameter(name));
+followLists(form);
 new SearchSwitches(form, sheet, fields, space);
 space.showMarked();
 new Precision(form, sheet);

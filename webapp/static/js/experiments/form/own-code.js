@@ -61,15 +61,14 @@ export class OwnCode {
     this.needsTrainer = find(form, "[data-needs-trainer]", HTMLElement);
     this.digest = find(this.group, "[data-own=digest]", HTMLSelectElement);
     this.entry = find(this.group, "[data-own=entry]", HTMLSelectElement);
+    this.normalize = find(this.group, "[data-own=normalize]", HTMLInputElement);
     this.arguments = find(this.group, "[data-own-arguments]", HTMLElement);
     this.state = find(this.group, "[data-own-state]", HTMLElement);
     this.notes = find(this.group, "[data-own-notes]", HTMLElement);
     this.again = find(this.group, "[data-own-again]", HTMLButtonElement);
     this.data = find(form, "[data-code-data]", HTMLElement);
     this.group.addEventListener("input", (event) => this.onInput(event));
-    this.isDataChosen = sheet.known.isDataChosen;
-    this.proposed = sheet.spec.data?.dataset;
-    this.again.addEventListener("click", () => this.build());
+    this.again.addEventListener("click", () => this.ask(true));
     sheet.onChange((from) => this.follow(from));
     this.follow("start");
   }
@@ -92,6 +91,7 @@ export class OwnCode {
     const { target } = event;
     if (target === this.digest) this.choose(JSON.parse(this.digest.value), undefined);
     else if (target === this.entry) this.choose(this.sheet.spec.model?.digest, JSON.parse(this.entry.value));
+    else if (target === this.normalize) this.sheet.put("/model/normalize", this.normalize.checked || undefined);
     else if (target instanceof HTMLInputElement && target.dataset.argument !== undefined)
       this.sheet.put(`/model/args/${target.dataset.argument}`, typed(target.value));
   }
@@ -105,7 +105,8 @@ export class OwnCode {
     this.sheet.edit((spec) => {
       const version = this.sheet.known.code.versions.find((one) => one.digest === digest);
       const first = version?.entries[0]?.entry;
-      spec.model = { kind: "code", digest, entry: entry ?? first };
+      const { normalize } = spec.model ?? {};
+      spec.model = { kind: "code", digest, entry: entry ?? first, ...(normalize === undefined ? {} : { normalize }) };
       if (spec.search) delete spec.search.space;
     });
   }
@@ -134,16 +135,20 @@ export class OwnCode {
       (this.version?.entries ?? []).map((one) => one.entry),
     );
     this.entry.value = JSON.stringify(entry);
+    this.normalize.checked = this.sheet.spec.model?.normalize === true;
     if (from !== "field") this.drawArguments();
     this.schedule();
   }
 
-  /** Show which data set the code has loaded, or where its data can be loaded. */
+  /** Show which data set the code has loaded or was used with, or where its data can be loaded. */
   showData() {
     const found = this.isChosen ? this.version?.data : null;
-    this.data.hidden = !found;
-    if (!found) return;
-    const { project } = this.sheet.known;
+    const { project, lastUsed } = this.sheet.known;
+    const isAsLast = this.isChosen && lastUsed !== "" && this.sheet.spec.data?.dataset === lastUsed;
+    this.data.hidden = !found && !isAsLast;
+    if (isAsLast)
+      this.data.textContent = `The last experiment with this code used “${lastUsed}”, which is chosen here.`;
+    if (!found || isAsLast) return;
     const link = Object.assign(document.createElement("a"), {
       href: address(`/code/${this.version?.digest}?project=${project}#data`),
       textContent: found.dataset ? "Load again" : "Load its data",
@@ -191,9 +196,9 @@ export class OwnCode {
   }
 
   request() {
-    const { digest, entry, args = {} } = this.sheet.spec.model ?? {};
+    const { digest, entry, args = {}, normalize = false } = this.sheet.spec.model ?? {};
     const { split: _, ...data } = this.sheet.spec.data ?? {};
-    return { digest, body: { project: this.sheet.known.project, entry, args, data } };
+    return { digest, body: { project: this.sheet.known.project, entry, args, normalize, data } };
   }
 
   /** Ask for a dry build a moment after the last change of the model or its data. */
@@ -210,36 +215,15 @@ export class OwnCode {
       if (!this.sheet.known.code.mayRun) this.show("Submitting takes the role trainer: it runs own code.");
       return;
     }
-    if (this.waitsForData(wanted)) return;
+    if (!this.sheet.spec.data?.dataset) {
+      this.asked = wanted;
+      this.show("The model is built once a data set is chosen, in the step Data.");
+      return;
+    }
     this.timer = setTimeout(() => {
       this.asked = wanted;
       this.ask(false);
     }, WAIT);
-  }
-
-  /**
-   * Whether the data set is only proposed, or missing. A build for the wrong one fails, and leaves a failed job.
-   * @param {string} wanted
-   */
-  waitsForData(wanted) {
-    const { dataset } = this.sheet.spec.data ?? {};
-    if (dataset && dataset !== this.proposed) this.isDataChosen = true;
-    if (dataset && this.isDataChosen) return false;
-    this.asked = wanted;
-    this.show(
-      dataset
-        ? `The model is built once the data set is chosen. “${dataset}” is proposed: press Build if it is the right one.`
-        : "The model is built once a data set is chosen.",
-    );
-    this.again.hidden = !dataset;
-    return true;
-  }
-
-  /** Build the model for the proposed data set, which is chosen by that; or again. */
-  build() {
-    const isFirst = !this.isDataChosen;
-    this.isDataChosen = true;
-    this.ask(!isFirst);
   }
 
   /** Ask for the dry build that was refused before a login. */

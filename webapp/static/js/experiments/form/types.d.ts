@@ -80,6 +80,7 @@ export interface Spec {
     digest?: string;
     entry?: string;
     args?: unknown;
+    normalize?: boolean;
   };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
   search?: Search;
@@ -193,9 +194,11 @@ export interface Known {
   fitFields: string[];
   fitRanges: Record<string, Parameter>;
   templates: Template[];
-  /** Registered versions that can be trained further, by names such as `digits/3`. */
   /** Whether a person has chosen the data set with which the form begins. */
   isDataChosen: boolean;
+  /** The data set of the last experiment with the code with which the form begins; empty for none. */
+  lastUsed: string;
+  /** Registered versions that can be trained further, by names such as `digits/3`. */
   baseVersions: { name: string; label: string }[];
   code: {
     mayRun: boolean;
