@@ -67,13 +67,13 @@ def test_jobs_that_are_selected_in_the_list_are_compared_at_an_address_that_othe
     curves = page.locator("ty-compared-curves")
     assert places(curves, 3) == [1, 2, 3]
     assert curves.evaluate(LINES) == 2
-    page.get_by_label("Metric", exact=True).select_option("val_loss")
+    page.get_by_role("combobox", name="Metric").select_option("val_loss")
     page.get_by_label("Across").select_option(label="training time")
     assert places(curves, 4) == [0, 10, 20, 40]
 
     shared = open_as(people.viewer, page.url)
     expect(shared.get_by_text("2 side by side")).to_be_visible()
-    expect(shared.get_by_label("Metric", exact=True)).to_have_value("val_loss")
+    expect(shared.get_by_role("combobox", name="Metric")).to_have_value("val_loss")
     assert places(shared.locator("ty-compared-curves"), 4) == [0, 10, 20, 40]
 
 
