@@ -54,7 +54,7 @@ class ShownText(HTMLParser):
 def names_of_code(page: str) -> set[str]:
     """Return the words with an underscore that a page shows, but for names that people gave."""
     text = " ".join(ShownText(page).texts)
-    for name in NAMES_OF_PEOPLE:
+    for name in sorted(NAMES_OF_PEOPLE, key=len, reverse=True):
         text = text.replace(name, "")
     return {word for word in NAME_OF_CODE.findall(text) if not NAMES_OF_LIBRARIES.match(word)}
 
