@@ -59,6 +59,18 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "register": {"version": 1},
     "gate": {"promotion": 1},
     "profile": {"dataset_version": 1},
+    "external_search": {"outside": {"metric": "val_accuracy", "direction": "max"}},
+    "chosen_ensemble": {"search": 1, "chosen": [{"trial": 1, "values": {}}, {"trial": 2, "values": {}}]},
+    "split_overview": {"dataset_version": 1, "split": {}, "key": "split"},
+    "dry_build": {
+        "model": {"kind": "code", "digest": "c" * 64, "entry": "model.py:build_model"},
+        "data": SPEC["data"],
+        "key": "build",
+    },
+    "mesh_estimate": {"spec": SPEC, "model_key": "model", "key": "estimate"},
+    "dry_run": {"spec_json": SPEC, "key": "run"},
+    "install": {"code": "c" * 64, "requirements": "d" * 64, "for_engine": True},
+    "code_data": {"code": "c" * 64, "dataset": "digits"},
 }
 """The minimal payload of each kind of job."""
 

@@ -84,13 +84,18 @@ def kinds_that(condition: Callable[[Facts], bool]) -> tuple[str, ...]:
 
 
 def kinds_with_public_name(public_name: str) -> tuple[str, ...]:
-    """Return the kinds that REST and pages call by this name."""
+    """Return the kinds with this name in REST and in addresses."""
     return kinds_that(lambda facts: facts.public_name == public_name)
 
 
 def public_names() -> tuple[str, ...]:
-    """Return all names that REST and pages use for kinds, each once."""
+    """Return all names of kinds in REST and in addresses, each once."""
     return tuple(dict.fromkeys(facts.public_name for facts in KINDS.values()))
+
+
+def titles_by_public_name() -> dict[str, str]:
+    """Return the titles that pages show for the public names."""
+    return {facts.public_name: facts.title for facts in KINDS.values()}
 
 
 def facts_of_payload(payload: Payload) -> Facts:

@@ -310,5 +310,10 @@ class Facts:
 
     @property
     def public_name(self) -> str:
-        """Return the kind's name in REST and on pages."""
+        """Return the kind's name in REST and in addresses of pages."""
         return self.public_as or self.name
+
+    @property
+    def noun(self) -> str:
+        """Return the kind's title inside a sentence."""
+        return self.title.lower()

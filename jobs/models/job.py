@@ -152,13 +152,18 @@ class Job(models.Model):
 
     @property
     def public_kind(self) -> str:
-        """Return its kind's name in REST and on pages."""
+        """Return its kind's name in REST and in addresses of pages."""
         return self.facts.public_name
+
+    @property
+    def kind_title(self) -> str:
+        """Return its kind's name on pages."""
+        return self.facts.title
 
     @property
     def label(self) -> str:
         """Return its name on pages: the title, or else the kind."""
-        return self.title or self.public_kind
+        return self.title or self.kind_title
 
     @property
     def payload(self) -> Payload:
@@ -178,7 +183,7 @@ class Job(models.Model):
         """
         payload = self.payload
         if not isinstance(payload, model):
-            raise Conflict(f"job {self.pk} is of kind {self.public_kind}")
+            raise Conflict(f"job {self.pk} is of kind {self.facts.noun}")
         return payload
 
     @property

@@ -64,3 +64,24 @@ def test_a_project_is_chosen_only_among_several() -> None:
     assert 'name="project" value="first"' in alone and "<select" not in alone and ">First</div>" in alone
     both = render('{% include "components/project_choice.html" %}', projects=[one, two], chosen="second")
     assert both.count("<option") == 2 and '<option value="second" selected >' in both
+
+
+def test_a_choice_of_a_filter_has_words_groups_and_the_value_of_an_old_address() -> None:
+    source = '{% filter_choice "state" "State" chosen options groups=groups none="all" %}'
+    words = {"options": {"done": "finished"}, "groups": {"only": ["lost"]}}
+    page = render(source, chosen="lost", **words)
+    assert '<label class="form-label" for="f-state">State</label>' in page
+    assert '<option value="">all</option> <option value="done" > finished </option>' in page
+    assert '<optgroup label="only"> <option value="lost" selected> lost </option> </optgroup>' in page
+    assert '<option value="gone" selected> gone </option>' in render(source, chosen="gone", **words)
+    assert "selected" not in render(source, chosen="", **words)
+
+
+def test_a_text_of_a_filter_is_escaped_and_clear_appears_once_the_list_is_filtered() -> None:
+    page = render('{% filter_text "q" "Name" text "any" %}', text='"><b>')
+    assert 'id="f-q" name="q" type="search" placeholder="any" value="&quot;&gt;&lt;b&gt;"' in page
+    buttons = '{% filter_buttons "/jobs" is_filtered %}'
+    assert ("Clear" in render(buttons, is_filtered=""), "Clear" in render(buttons, is_filtered="x")) == (
+        False,
+        True,
+    )

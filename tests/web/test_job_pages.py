@@ -118,8 +118,8 @@ def test_finish_stop_and_pause_say_what_they_do(browser: Client, search: Job, pe
     page = text_of(browser.get(f"/jobs/{search.pk}"))
     markup = browser.get(f"/jobs/{search.pk}").content.decode()
     assert "Finish with what we have" in page
-    assert "the steps after the search run with the best trials so far: train, quantize." in markup
-    assert "The later steps do not run: train, quantize." in markup
+    assert "the steps after the search run with the best trials so far: training, quantization." in markup
+    assert "The later steps do not run: training, quantization." in markup
     assert "Runners write checkpoints and free their slots; Resume continues from there." in markup
     assert "Finish with what we have" not in text_of(browser_of(people.viewer).get(f"/jobs/{search.pk}"))
     answer = browser.post(f"/jobs/{search.pk}/finish")
@@ -156,9 +156,9 @@ def test_the_steps_of_one_kind_are_one_entry_with_a_link_to_each(people: People)
             by=people.owner, project=people.project,
         )  # fmt: skip
     page = browser_of(people.owner).get(f"/jobs/{search.pk}")
-    steps = text_of(page).split("search completed")[1]
+    steps = text_of(page).split("Search completed")[1]
     assert (
-        steps.split("Trials")[0].strip().startswith("Retrain trial 6 , 12 , 2 completed 2 running 1 ensemble")
+        steps.split("Trials")[0].strip().startswith("Retrain trial 6 , 12 , 2 completed 2 running 1 Ensemble")
     )
     assert 'aria-label="Retrain trial 12"' in page.content.decode()
 

@@ -107,7 +107,7 @@ def _epochs(plan: Plan) -> str:
 
 def _step_in_words(kind: str, plan: Plan) -> str:
     if not KINDS[kind].trains:
-        return KINDS[kind].title.lower()
+        return KINDS[kind].noun
     return "one retraining" if plan.retrainings == 1 else f"{counted(plan.retrainings)} retrainings"
 
 

@@ -37,6 +37,7 @@ class StyleguidePage(Context):
     earlier: datetime
     progress: dict[str, object]
     digest: str
+    algorithms: list[str]
     form: ExampleForm
     tabs: Tabs
     slots: list[str]
@@ -57,6 +58,7 @@ def styleguide(request: Request) -> HttpResponse:
         soon=now + timedelta(hours=3),
         earlier=now - timedelta(minutes=25),
         progress=PROGRESS,
+        algorithms=["random", "tpe"],
         digest="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         form=ExampleForm({"name": "digits", "epochs": "0", "optimizer": "adam"}),
         tabs=[("one", "Overview", here), ("two", "Trials", here), ("three", "Charts", here)],

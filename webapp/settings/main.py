@@ -85,6 +85,7 @@ TEMPLATES = [
                 "django.templatetags.static",
                 "webapp.templatetags.trainyard",
                 "webapp.templatetags.form_fields",
+                "webapp.templatetags.list_filters",
                 "webapp.templatetags.value_filters",
                 "webapp.templatetags.model_reports",
                 "webapp.templatetags.architecture",

@@ -25,6 +25,9 @@ LOOKS: dict[str, Look] = {
     "completed": Look("circle-check", "completed", "completed"),
     "failed": Look("circle-x", "failed", "failed"),
     "lost": Look("plug-connected-x", "retrying", "lost"),
+    "killed": Look("player-stop", "stopped", "killed"),
+    "assigned": Look("clock", "queued", "assigned"),
+    "ended": Look("circle-check", "neutral", "ended"),
     "pruned": Look("line-dashed", "pruned", "pruned"),
     "promoted": Look("arrow-up", "completed", "promoted"),
     # data and versions

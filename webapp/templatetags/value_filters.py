@@ -7,15 +7,18 @@ from collections.abc import ItemsView, Iterable, Mapping
 from typing import Any
 
 from django import template
-from django.utils.safestring import SafeString
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from jobs.errors import TrainyardError
+from jobs.kinds import titles_by_public_name
 from jobs.queries.registry.gates import gate_title
 from jobs.spec.labels import labels_text as of_labels
 from jobs.spec.name_lists import write_names
-from webapp.templatetags import problem_labels, words
+from webapp.templatetags import audit_words, problem_labels, words
 
 register = template.Library()
+WORD_PARTS = re.compile(r"[^_]*_|[^_]+")
 DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -38,6 +41,28 @@ def code_words(code: str) -> str:
     'trials keep failing'
     """
     return code.replace("_", " ")
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """Show a name of code that may break into lines after its underscores."""
+    return format_html_join(
+        "",
+        "{}{}",
+        ((part, mark_safe("<wbr>") if part.endswith("_") else "") for part in WORD_PARTS.findall(name)),
+    )
+
+
+@register.filter
+def action_words(action: str) -> str:
+    """Show an action of the audit log in words."""
+    return audit_words.action_words(action)
+
+
+@register.filter
+def kind_title(public_name: str) -> str:
+    """Show a kind of jobs by its title."""
+    return titles_by_public_name()[public_name]
 
 
 @register.filter

@@ -386,7 +386,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
 def _no_model(job: Job) -> str:
     if job.revision is not None and job.revision.spec.model.info.trains_itself:
         return f"the script of job {job.pk} left no file {MODEL_FILE}"
-    return f"job {job.pk} ({job.public_kind}) produced no model"
+    return f"job {job.pk} ({job.facts.noun}) produced no model"
 
 
 def _source_job(root: Job, what: Registered) -> Job:

@@ -127,7 +127,7 @@ def finish(job: Job, *, by: User) -> Job:
     """
     access.require(by, job.project, access.Action.WRITE)
     if not job.facts.has_trials:
-        raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search; only a search can be finished")
+        raise Conflict(f"job {job.pk} ({job.facts.noun}) is not a search; only a search can be finished")
     with transaction.atomic():
         root = Job.objects.locked().get(pk=job.pk)
         _require_finishable(root)

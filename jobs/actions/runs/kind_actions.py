@@ -39,7 +39,7 @@ class KindActions[P: Payload, R: Result]:
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> Task:
         """Return an attempt's task. `common` has the fields that every task has."""
         del common
-        raise Conflict(f"jobs of kind {attempt.job.public_kind} have no task for a runner")
+        raise Conflict(f"jobs of kind {attempt.job.facts.noun} have no task for a runner")
 
     def on_done(self, job: Job, result: R) -> None:
         """Store a completed job's result in the rows that wait for it.
@@ -62,7 +62,7 @@ class KindActions[P: Payload, R: Result]:
     def clone(self, job: Job, *, by: User, registers: bool) -> Job:
         """Queue a copy of a root job, which registers the versions in its spec or none."""
         del by, registers
-        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot run again")
+        raise Conflict(f"job {job.pk} ({job.facts.noun}) has no experiment of its own and cannot run again")
 
 
 _REGISTERED: dict[str, KindActions[Any, Any]] = {}

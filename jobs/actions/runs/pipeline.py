@@ -182,7 +182,7 @@ def start_next_step(root: Job) -> None:
         failed = next((child for child in children if child.state != JobState.COMPLETED), None)
         if failed is not None:
             cause = (failed.error or {}).get("message", f"it was {failed.state}")
-            message = f"step {failed.public_kind} (job {failed.pk}) did not complete: {cause}"
+            message = f"step {failed.facts.noun} (job {failed.pk}) did not complete: {cause}"
             fail(root, {"code": "step_failed", "message": message})
             return
     complete(root)

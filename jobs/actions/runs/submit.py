@@ -226,5 +226,5 @@ def resubmit(job: Job, *, by: User, registers: bool = True) -> Job:
         Conflict: the job has no experiment, or is a step of another job.
     """
     if job.revision is None or job.parent_id is not None:
-        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot run again")
+        raise Conflict(f"job {job.pk} ({job.facts.noun}) has no experiment of its own and cannot run again")
     return submit(job.revision, by=by, registers=registers)

@@ -46,7 +46,7 @@ def ensemble_payload(search: Job, numbers: Sequence[int], *, by: User) -> Chosen
     """
     access.require(by, search.project, access.Action.WRITE)
     if not search.facts.has_trials:
-        raise Conflict(f"job {search.pk} is a {search.public_kind}, not a search")
+        raise Conflict(f"job {search.pk} ({search.facts.noun}) is not a search")
     if search.revision is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")
     if (reason := search.revision.spec.model.info.refused.get("/after/ensemble")) is not None:

@@ -168,7 +168,7 @@ def _record_revision(
 
 def _require_search(job: Job) -> None:
     if not job.facts.has_trials or job.revision is None:
-        raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
+        raise Conflict(f"job {job.pk} ({job.facts.noun}) is not a search")
     if job.desired not in (Desired.RUNNING, Desired.PAUSED):
         raise StaleState(f"job {job.pk} is to be {job.desired}: it can no longer be changed")
 

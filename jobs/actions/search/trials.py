@@ -39,7 +39,7 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
     """
     own_code.require_right(by, job.project, job.revision)
     if not job.facts.has_trials:
-        raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
+        raise Conflict(f"job {job.pk} ({job.facts.noun}) is not a search")
     if not outcomes.search_of(job).space:
         raise Conflict("the search space is not known yet: scripts report it when the first trial ends")
     with transaction.atomic():

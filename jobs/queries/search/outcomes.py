@@ -48,7 +48,7 @@ def search_of(root: Job) -> SearchSpec:
     """
     search = root.payload.search_spec(_spec_of(root))
     if search is None:
-        raise Conflict(f"job {root.pk} is a {root.public_kind}, not a search")
+        raise Conflict(f"job {root.pk} ({root.facts.noun}) is not a search")
     return search
 
 

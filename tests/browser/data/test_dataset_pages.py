@@ -90,7 +90,7 @@ def test_the_overview_is_readable_in_both_themes_and_widths(
     expect(pictured).to_be_visible()
     page.get_by_text("As a table").last.click()
     expect(page.get_by_role("cell", name="-0.98").first).to_be_visible()
-    page.get_by_label("Rows are divided").select_option(label="keep equal values together")
+    page.get_by_label("Division of the rows").select_option(label="keep equal values together")
     page.get_by_label("Column", exact=True).fill("city")
     page.get_by_role("button", name="Compare the parts").click()
     expect(page.get_by_text("A worker compares the parts of this split")).to_be_visible()

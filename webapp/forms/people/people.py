@@ -83,7 +83,7 @@ class PersonForm(ReadForm):
         choices=[(role, role.label) for role in Role],
         initial=Role.MEMBER,
         required=False,
-        label="Role in it",
+        label="Role",
     )
     admin = forms.BooleanField(required=False, label="Administrator of the installation")
 
@@ -112,7 +112,7 @@ class TokenForm(ReadForm):
         label="Endpoints",
         help_text="With the scope predict: names, with commas between. Empty: all of your projects.",
     )
-    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial="90", label="Expires after")
+    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial="90", label="Lifetime")
 
     def clean_endpoints(self) -> list[str] | None:
         """Return the names; None for all."""

@@ -31,16 +31,14 @@ class ReservationForm(ReadForm):
     gpus = forms.CharField(
         max_length=1000,
         required=False,
-        label="Or GPUs of the worker",
-        help_text="Their names, such as gpu:1, gpu:2. They have their slots.",
+        label="GPUs",
+        help_text="Instead of slots: their names on the worker, such as gpu:1, gpu:2.",
     )
-    begins = _time("Begins (UTC)")
-    ends = _time("Ends (UTC)")
-    user = forms.CharField(
-        max_length=150, required=False, label="For the person", help_text="Their user name."
-    )
+    begins = _time("Begin (UTC)")
+    ends = _time("End (UTC)")
+    user = forms.CharField(max_length=150, required=False, label="Person", help_text="Their user name.")
     project = forms.CharField(
-        max_length=63, required=False, label="Or for the project", help_text="Its slug."
+        max_length=63, required=False, label="Project", help_text="Instead of a person: its slug."
     )
     note = forms.CharField(max_length=200, required=False, label="Note")
 

@@ -35,7 +35,7 @@ class ReviseForm(ReadForm):
         label=BUDGET["parallel_trials"], min_value=1, required=False, help_text="Empty: all free slots."
     )
     max_consecutive_failures = forms.IntegerField(label=BUDGET["max_consecutive_failures"], min_value=1)
-    comment = forms.CharField(label="Why", required=False, max_length=1000)
+    comment = forms.CharField(label="Reason", required=False, max_length=1000)
 
     def __init__(self, job: Job, data: QueryDict | None = None) -> None:
         self.search = outcomes.search_of(job)

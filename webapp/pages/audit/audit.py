@@ -19,6 +19,7 @@ from jobs.queries.search import exports
 from webapp.downloads import stream_download
 from webapp.pages.shortcuts import Request, page, render_page
 from webapp.template_context import Context
+from webapp.templatetags.audit_words import words_by_subject
 
 FILTERS = ("actor", "action", "target")
 COLUMNS = ("id", "time", "actor", "action", "target", "project", "detail", "previous_hash", "hash", "number")
@@ -26,10 +27,16 @@ COLUMNS = ("id", "time", "actor", "action", "target", "project", "detail", "prev
 
 @dataclass(frozen=True)
 class AuditPage(Context):
-    """The audit events, newest first, and the filters of the list."""
+    """The audit events, newest first, and the filters of the list.
+
+    Attributes:
+        actions: the actions with their words, by subject.
+    """
 
     page: Page[AuditEvent]
     filters: dict[str, str]
+    is_filtered: bool
+    actions: dict[str, dict[str, str]]
 
 
 @page
@@ -37,7 +44,12 @@ def audit(request: Request) -> HttpResponse:
     """List the audit events, newest first."""
     filters = {name: request.GET.get(name, "").strip() for name in FILTERS}
     rows = query.filter_events(query.visible_events(request.user), **filters)
-    context = AuditPage(page=paging.page_of(rows, cursor=request.GET.get("cursor")), filters=filters)
+    context = AuditPage(
+        page=paging.page_of(rows, cursor=request.GET.get("cursor")),
+        filters=filters,
+        is_filtered=any(filters.values()),
+        actions=words_by_subject(),
+    )
     return render_page(request, "audit/list.html", context)
 
 

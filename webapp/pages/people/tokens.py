@@ -29,12 +29,22 @@ class TokensPage(Context):
     order: str
     scopes: tuple[str, ...]
     states: tuple[str, ...]
+    unused: dict[str, str]
+    orders: dict[str, str]
     form: TokenForm
     now: datetime
 
 
-ORDERS = ("-created", "used", "-used", "owner", "name", "ends")
-UNUSED_DAYS = ("30", "90", "365")
+NEWEST_FIRST = "-created"
+ORDERS = {
+    "used": "longest unused first",
+    "-used": "last used first",
+    "owner": "by owner",
+    "name": "by name",
+    "ends": "next to end first",
+}
+"""The orders of the list beside the newest first, in words."""
+UNUSED_DAYS = {"30": "30 days", "90": "90 days", "365": "a year"}
 STATES = ("valid", "expired", "stopped")
 LISTED_SCOPES = (*actions.OFFERED_SCOPES, actions.SERVER_SCOPE)
 
@@ -52,7 +62,7 @@ def tokens(request: Request) -> HttpResponse:
             form.add_error("scopes", error.message)
     status = 422 if request.method == "POST" else 200
     chosen = _read_filter(request)
-    order = valid_choice(request.GET.get("sort"), ORDERS, ORDERS[0])
+    order = valid_choice(request.GET.get("sort"), ORDERS, NEWEST_FIRST)
     column = query.SORTS[order.removeprefix("-")]
     rows = paging.page_of(
         query.filter_tokens(query.visible_tokens(request.user), chosen),
@@ -62,9 +72,11 @@ def tokens(request: Request) -> HttpResponse:
     context = TokensPage(
         page=rows,
         chosen=chosen,
-        order=order,
+        order="" if order == NEWEST_FIRST else order,
         scopes=LISTED_SCOPES,
         states=STATES,
+        unused=UNUSED_DAYS,
+        orders=ORDERS,
         form=form,
         now=clock.estimate(),
     )

@@ -28,7 +28,7 @@ from jobs.states import FINAL, Desired, JobState, TrialState
 from webapp.forms.search.search_changes import ReviseForm
 from webapp.pages.runs.job_commands import accepted_commands, may_revise
 from webapp.pages.runs.job_overview import RegistrationChoice, registration_context, runs_script
-from webapp.pages.runs.job_steps import StepGroup, group_steps
+from webapp.pages.runs.job_steps import StepGroup, group_steps, later_steps
 from webapp.pages.runs.job_tabs import preloaded_modules, trial_looks
 from webapp.pages.runs.job_trail import name_in_trail, trail_to_job
 from webapp.pages.shortcuts import (
@@ -136,7 +136,7 @@ def _job_head(
         has_checkpoints=row.facts.has_trials or row.facts.trains,
         has_begun=has_begun,
         place=queue.queue_position(row),
-        later_steps=list(dict.fromkeys(step.kind for step in detail.steps if step.state is None)),
+        later_steps=later_steps(detail.steps),
         tab=tab,
         notes=len(restarts) + _count_notes(row, detail.results, waits=bool(detail.why_waiting)),
     )

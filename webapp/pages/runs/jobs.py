@@ -12,7 +12,7 @@ from jobs.access import Action
 from jobs.actions.runs import control
 from jobs.answers.runs.jobs import JobOut
 from jobs.errors import NotFound
-from jobs.kinds import public_names
+from jobs.kinds import titles_by_public_name
 from jobs.kinds.base import Facts
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
@@ -85,9 +85,10 @@ class JobsPage(Context):
 
     page: Page[Job]
     rows: list[JobRow]
-    states: list[str]
+    states: dict[str, list[str]]
     state_sets: list[str]
-    kinds: tuple[str, ...]
+    kinds: dict[str, str]
+    people: dict[str, str]
     datasets: list[str]
     submittable: Sequence[Facts]
     orders: dict[str, Order]
@@ -118,9 +119,10 @@ def jobs(request: Request) -> HttpResponse:
     context = JobsPage(
         page=listed,
         rows=[_list_row(row, detail) for row, detail in zip(listed.items, details, strict=True)],
-        states=[str(s) for s in JobState],
+        states={"only": [str(s) for s in JobState]},
         state_sets=list(STATE_SETS),
-        kinds=public_names(),
+        kinds={name: f"{title}, steps too" for name, title in titles_by_public_name().items()},
+        people={request.user.username: "me"},
         datasets=_dataset_names(request, scope, chosen.dataset),
         submittable=submittable_kinds() if may_write else (),
         orders=ORDERS if may_write else {},

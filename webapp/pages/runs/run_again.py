@@ -36,7 +36,7 @@ def run_again(request: Request, job_id: int) -> HttpResponse:
 def _start_of_job(request: Request, row: Job) -> Start:
     """Describe a copy of a job."""
     if row.project is None or row.revision is None or row.parent_id is not None:
-        raise Conflict(f"job {row.pk} ({row.public_kind}) has no experiment of its own and cannot run again")
+        raise Conflict(f"job {row.pk} ({row.facts.noun}) has no experiment of its own and cannot run again")
     own_code.require_right(request.user, row.project, row.revision)
     heading, back = f"Run job {row.pk} again", url("job", row.pk)
     if (chosen := row.payload.chosen_trials()) is not None:

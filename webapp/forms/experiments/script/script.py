@@ -99,7 +99,9 @@ class ScriptForm(ReadForm):
         label="Objective", required=False, max_length=200, help_text="A metric that the script reports."
     )
     direction = forms.ChoiceField(
-        label="Better is", required=False, choices=[("", "choose"), ("max", "higher"), ("min", "lower")]
+        label="Direction",
+        required=False,
+        choices=[("", "choose"), ("max", "higher is better"), ("min", "lower is better")],
     )
     algorithm = forms.ChoiceField(label="Algorithm", required=False)
     max_trials = forms.IntegerField(
