@@ -1,7 +1,7 @@
 """Measures the first paint of pages on a second visit in Chromium, beside another checkout.
 
-Run `python -m benchmarks.first_paint --other FOLDER --home HOME [--user ada] [--visits 9] PATH ...`; what the
-options mean is said in `benchmarks.pages`. A browser visits each page of both servers in alternation, after a
+Run `python -m benchmarks.first_paint --other FOLDER --home HOME [--user ada] [--visits 9] PATH ...`; the
+options are those of `benchmarks.pages`. A browser visits each page of both servers in alternation, after a
 first visit that fills its cache. For each page it prints medians in milliseconds, here and there: from the
 navigation until the first byte of the answer, until the first paint with contents, and the work of the page's
 main thread until the page has loaded; then the ratio of the first paints.

@@ -61,7 +61,7 @@ def run(
     change: Callable[[], object] = lambda: None,
     **options: Any,
 ) -> str:
-    """Make a run of tests with these results, during which `change` is called. Return what it says."""
+    """Make a run with these results, during which `change` is called. Return the line in its summary."""
     config: Any = SimpleNamespace(
         args=[str(TESTS / argument) for argument in arguments],
         option=SimpleNamespace(collectonly=False),

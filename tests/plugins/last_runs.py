@@ -44,7 +44,7 @@ COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 class LastRuns:
     """The pytest plugin: writes the folders of a run whose tests have all passed, none skipped for want of
-    a program, and says so.
+    a program, and reports it.
     """
 
     def __init__(self, config: pytest.Config) -> None:

@@ -18,7 +18,7 @@ def problems(spec: ExperimentSpec, profile: Profile, built: BuiltModel | None) -
     Args:
         spec: the experiment.
         profile: of its data.
-        built: what a dry build has found; None before one.
+        built: the findings of a dry build; None before one.
     """
     if not isinstance(spec.model, CodeModel) or not spec.model.normalize or roles_differ(spec, profile):
         return

@@ -12,9 +12,10 @@ from jobs.messages.task import DatasetFile
 from jobs.spec.checks.dry_build import DataShape
 from jobs.spec.experiment import ExperimentSpec
 from tests import own_code, own_models
-from tests.engine.making import dataset_file, present
+from tests.engine.making import dataset_file
 from tests.engine.models.test_own_code import IRIS, dry_built
 from tests.engine.models.test_own_code_training import spec, trained
+from tests.present import present
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.errors import BadSpec
 from workers.engine.models.code_models.code_build import NORMALIZE

@@ -73,7 +73,7 @@ def new(request: Request, project: str) -> HttpResponse:
         home,
         wanted,
         request.GET.get("version", str(data.get("dataset_version", ""))),
-        # Code fits data of one shape: a build for data that nobody has chosen fails.
+        # Code fits data of one shape: a build for data that were not chosen may fail.
         proposes="nothing" if digest else "any",
     )
     if digest:

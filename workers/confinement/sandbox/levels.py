@@ -23,7 +23,7 @@ from workers.confinement.sandbox.bubblewrap import find as find_bubblewrap
 from workers.confinement.sandbox.launch import Owner, Streams, launch_at
 from workers.system.kernel import effective_capabilities
 
-# Seconds. A program at one level takes a fifth of a second on an idle machine. What a worker finds is valid
+# Seconds. A program at one level takes a fifth of a second on an idle machine. A worker's finding is valid
 # until it starts again; on a busy machine, 30 s were too few.
 TIMEOUT = 120.0
 CAP_SYS_PTRACE = 19

@@ -144,8 +144,8 @@ def build_code(
         policy: the dtype policy of layers to which the code gives none; None: that of Keras.
         output: the meaning of its outputs, if that is known. The model then answers no rows to find it, which
             one without values for its variables cannot.
-        scaling: statistics by which the rows are normalized before the code gets them; None: it gets them as
-            they are.
+        scaling: statistics that normalize the rows before the code gets them; None: it gets them as they
+            are.
 
     Raises:
         BadSpec: no layer implements the policy.
@@ -167,7 +167,7 @@ def build_code(
     width = _checked_width(outputs, shape)
 
     def answer(rows: Array) -> Any:
-        # What the code gets is the same for all data, so that its answers mean the same as in the dry build.
+        # The code gets the same rows for all data, so that its answers mean the same as in the dry build.
         raw = rows if scaling is None else scaling.raw(rows)
         return whole(raw if preprocess is None else preprocess(raw))
 

@@ -53,7 +53,7 @@ def _following(layers: list[Any]) -> Iterator[dict[int, list[Array]]]:
         call = layer.call
 
         def record(inputs: Any, *args: Any, **kwargs: Any) -> Any:
-            # A loop of the code is traced, and what the layer gets in it is not known.
+            # A loop of the code is traced; the values in it are not known.
             if not isinstance(inputs, jax.core.Tracer):
                 indices.setdefault(id(layer), []).append(np.asarray(inputs))
             return call(inputs, *args, **kwargs)

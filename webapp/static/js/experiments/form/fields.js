@@ -212,7 +212,7 @@ export class Fields {
   }
 
   /**
-   * Take back a data set that was only proposed, since a build of code for the wrong one fails; propose it for others.
+   * Withdraw a data set that was only proposed, since a build of code for the wrong one fails; propose it for others.
    * @param {Spec} spec
    * @param {string} name
    */
