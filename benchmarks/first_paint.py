@@ -8,6 +8,7 @@ main thread until the page has loaded; then the ratio of the first paints.
 """
 
 import argparse
+import http
 import shutil
 import statistics
 import tempfile
@@ -47,10 +48,16 @@ class Visitor:
         self._devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def visit(self, path: str) -> Visit:
-        """Open a page from an empty one."""
+        """Open a page from an empty one.
+
+        Raises:
+            ValueError: the server shows another page, such as the one to log in.
+        """
         self._page.goto("about:blank")
         before = self._worked()
-        self._page.goto(self._address + path, wait_until="load")
+        answer = self._page.goto(self._address + path, wait_until="load")
+        if answer.status != http.HTTPStatus.OK or answer.request.redirected_from is not None:
+            raise ValueError(f"{path} is no page: {answer.status} {answer.url}")
         self._page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
         after = self._worked()  # a navigation may reset the counter
         return Visit(*self._page.evaluate(TIMES), after - before if after >= before else after)

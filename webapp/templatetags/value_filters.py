@@ -18,7 +18,7 @@ from jobs.spec.name_lists import write_names
 from webapp.templatetags import audit_words, problem_labels, words
 
 register = template.Library()
-WORD_PARTS = re.compile(r"[^_]*_|[^_]+")
+WORD_PARTS = re.compile(r"[^_:/]*[_:/]|[^_:/]+")
 DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -45,11 +45,11 @@ def code_words(code: str) -> str:
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """Show a name of code that may break into lines after its underscores."""
+    """Show a name of code that may break into lines after its underscores, colons and slashes."""
     return format_html_join(
         "",
         "{}{}",
-        ((part, mark_safe("<wbr>") if part.endswith("_") else "") for part in WORD_PARTS.findall(name)),
+        ((part, mark_safe("<wbr>") if part[-1] in "_:/" else "") for part in WORD_PARTS.findall(name)),
     )
 
 
