@@ -1,6 +1,7 @@
 """The page that compares jobs, experiments and versions, and its REST operations."""
 
 import copy
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,23 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from jobs.models import DatasetVersion, Job, MetricChunk, MetricSeries, ModelVersion, Project
+from jobs.models import Attempt, DatasetVersion, Job, MetricChunk, MetricSeries, ModelVersion, Project
 from jobs.queries.runs.codec import pack_columns
 from jobs.queries.runs.job_comparison.comparison import comparison_out
 from jobs.queries.runs.job_comparison.requested import MAX_SUBJECTS, read_requested
-from tests.factories import SEARCH, SPEC, make_dataset, make_experiment, make_job, make_model, make_trials
+from tests.factories import (
+    SEARCH,
+    SPEC,
+    make_attempt,
+    make_dataset,
+    make_experiment,
+    make_job,
+    make_model,
+    make_trials,
+    make_worker,
+)
 from tests.markup import text_of
 from tests.people import People, browser_of
 from tests.reports import evaluation_report, store_report
@@ -103,6 +115,26 @@ def test_the_best_metric_is_marked_only_among_the_same_rows(people: People, digi
     assert best_of(mixed) == {} and not mixed["same_rows"]
     assert "not measured on the same rows: 2 different sets of test rows" in mixed["rows"]
     assert [subject["rows_group"] for subject in mixed["subjects"]] == ["A", "A", "B"]
+
+
+def test_other_numbers_of_the_same_test_rows_are_not_compared(people: People, digits: DatasetVersion) -> None:
+    one, fewer = trained(people, digits, 0.9), trained(people, digits, 0.95)
+    fewer.results_json = {**fewer.results_json, "test_rows": 300}
+    fewer.save()
+    answer = compared(people, one, fewer)
+    assert [subject["rows_group"] for subject in answer["subjects"]] == ["A", "B"]
+    assert best_of(answer) == {} and "different numbers of rows" in answer["rows"]
+
+
+def test_the_time_of_a_job_is_that_of_its_attempts(people: People, digits: DatasetVersion) -> None:
+    job, worker = trained(people, digits, 0.9), make_worker("box")
+    begin = timezone.now() - timedelta(hours=2)
+    Job.objects.filter(pk=job.pk).update(started=begin, finished=begin + timedelta(hours=1))
+    for minutes in (0, 50):
+        attempt, claimed = make_attempt(job, worker), begin + timedelta(minutes=minutes)
+        ended = claimed + timedelta(minutes=10)
+        Attempt.objects.filter(pk=attempt.pk).update(state="ended", claimed=claimed, ended=ended)
+    assert compared(people, job)["subjects"][0]["seconds"] == 20 * 60
 
 
 def best_of(answer: Any) -> dict[tuple[str, str], list[int]]:

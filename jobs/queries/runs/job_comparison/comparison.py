@@ -3,8 +3,11 @@
 The number of statements does not depend on how many are compared.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
 from jobs.answers.runs.job_comparison import ComparisonOut, CurveSourceOut, SubjectOut
-from jobs.models import User
+from jobs.models import Job, User
 from jobs.queries.runs.job_comparison.curves import curve_names
 from jobs.queries.runs.job_comparison.measured_rows import describe_rows, measured_rows_of, name_groups
 from jobs.queries.runs.job_comparison.metrics import Measured, compare_metrics, read_measured
@@ -13,6 +16,7 @@ from jobs.queries.runs.job_comparison.scores import Score, scores_of
 from jobs.queries.runs.job_comparison.settings import compare_settings
 from jobs.queries.runs.job_comparison.sizes import Size, sizes_of
 from jobs.queries.runs.job_comparison.subjects import Subject, find_subjects, why_without_test
+from jobs.queries.runs.running_time import running_seconds
 
 
 def comparison_out(user: User, requested: Requested) -> ComparisonOut:
@@ -21,9 +25,11 @@ def comparison_out(user: User, requested: Requested) -> ComparisonOut:
     measured, scores, rows = read_measured(subjects), scores_of(subjects), measured_rows_of(subjects)
     tested = [at for at, each in enumerate(measured) if each.test]
     same, sentence = describe_rows([rows[at] for at in tested], [measured[at].test_rows for at in tested])
-    groups = name_groups(rows)
+    counts = [each.test_rows if each.test else None for each in measured]
+    groups = name_groups(rows, counts)
+    seconds = _running_seconds(subjects)
     columns = [
-        _subject_out(*each)
+        _subject_out(*each, seconds)
         for each in zip(subjects, measured, scores, groups, sizes_of(subjects), strict=True)
     ]
     differing, equal = compare_settings(subjects)
@@ -50,7 +56,12 @@ def curve_sources(user: User, requested: Requested) -> list[tuple[str, CurveSour
 
 
 def _subject_out(
-    subject: Subject, measured: Measured, score: Score | None, group: str, size: Size
+    subject: Subject,
+    measured: Measured,
+    score: Score | None,
+    group: str,
+    size: Size,
+    seconds: Mapping[int, float],
 ) -> SubjectOut:
     job, version, model_job = subject.job, subject.version, subject.model_job
     project = version.model.project if version is not None else job.project if job is not None else None
@@ -76,16 +87,22 @@ def _subject_out(
         parameters=size.parameters,
         latency_ms=size.latency_ms,
         hardware=size.hardware,
-        seconds=_seconds(subject),
+        seconds=seconds.get(job.pk) if job is not None else None,
         curve=_curve_of(subject, score),
     )
 
 
-def _seconds(subject: Subject) -> float | None:
-    job = subject.job
-    if job is None or job.started is None or job.finished is None:
-        return None
-    return (job.finished - job.started).total_seconds()
+def _running_seconds(subjects: Sequence[Subject]) -> dict[int, float]:
+    jobs: dict[int, Job] = {}
+    shown_in: dict[int, set[int]] = defaultdict(set)
+    for subject in subjects:
+        if (job := subject.job) is not None:
+            jobs[job.pk] = job
+            # A version was made by this job alone.
+            steps = () if subject.version is not None else job.children.all()
+            for member in (job, *steps):
+                shown_in[member.pk].add(job.pk)
+    return running_seconds(list(jobs.values()), shown_in)
 
 
 def _curve_of(subject: Subject, score: Score | None) -> CurveSourceOut | None:

@@ -50,11 +50,24 @@ def _test_rows(subject: Subject, version: DatasetVersion | None) -> MeasuredRows
     )
 
 
-def name_groups(rows: Sequence[MeasuredRows | None]) -> list[str]:
-    """Return a letter for each subject that those with equal test rows share; empty if they are unknown."""
-    digests = dict.fromkeys(row.digest for row in rows if row is not None)
-    letters = {digest: _letter(at) for at, digest in enumerate(digests)}
-    return ["" if row is None else letters[row.digest] for row in rows]
+def name_groups(rows: Sequence[MeasuredRows | None], counts: Sequence[int | None]) -> list[str]:
+    """Return a letter for each subject that those with equal test rows share; empty if they are unknown.
+
+    Args:
+        rows: of the subjects.
+        counts: on how many test rows each was measured; None without test metrics. The same data may have
+            other numbers of them, such as where an earlier release left rows out.
+    """
+    known: dict[str, int] = {}
+    for row, count in zip(rows, counts, strict=True):
+        if row is not None and count is not None:
+            known.setdefault(row.digest, count)
+    keys = [
+        None if row is None else (row.digest, known.get(row.digest) if count is None else count)
+        for row, count in zip(rows, counts, strict=True)
+    ]
+    letters = {key: _letter(at) for at, key in enumerate(dict.fromkeys(key for key in keys if key))}
+    return ["" if key is None else letters[key] for key in keys]
 
 
 def _letter(at: int) -> str:
