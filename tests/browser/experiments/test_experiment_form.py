@@ -149,7 +149,7 @@ def test_code_is_built_once_its_data_are_chosen_and_again_for_normalized_rows(
     look(page, "experiment-own-code")
     step(page, "Data")
     with page.expect_response("**/dry-builds") as first:
-        at(page, "/data/dataset").select_option(label="iris")
+        at(page, "/data/dataset").select_option(label="digits")
     step(page, "Model")
 
     def is_normalized(answer: Response) -> bool:
