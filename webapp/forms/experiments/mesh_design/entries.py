@@ -72,9 +72,11 @@ class MeshEntries:
     @classmethod
     def from_post(cls, post: QueryDict) -> Self:
         """Return the entries of a submitted form."""
+        devices = post.get("devices", "cpu")
         return cls(
-            post.get("devices", "cpu"),
-            "simulated" in post,
+            devices,
+            # The switch is for CPUs alone; a person who chooses GPUs need not switch it off.
+            "simulated" in post and devices == "cpu",
             tuple(
                 AxisEntry(name.strip(), size.strip())
                 for name, size in zip(post.getlist("axis_name"), post.getlist("axis_size"), strict=False)
