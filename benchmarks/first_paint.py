@@ -7,17 +7,13 @@ navigation until the first byte of the answer, until the first paint with conten
 main thread until the page has loaded; then the ratio of the first paints.
 """
 
-import argparse
 import http
 import shutil
 import statistics
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.pages import ROOT, Server, serve
+from benchmarks.pages import Server, parser_of_two, serve_both
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
 TIMES = """() => {
@@ -85,28 +81,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the comparison of each page."""
     from playwright.sync_api import sync_playwright
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of_two(__doc__)
     parser.add_argument("paths", nargs="+", metavar="PATH")
-    parser.add_argument("--other", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--user", default="ada")
     parser.add_argument("--visits", type=int, default=9)
     options = parser.parse_args(arguments)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        chromium = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-        playwright = stack.enter_context(sync_playwright())
+    chromium = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    with serve_both(options.other, options.home, options.user) as servers, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        stack.callback(browser.close)
-        visitors = []
-        for name, checkout in (("here", ROOT), ("there", options.other.resolve())):
-            home = shutil.copytree(options.home, folder / name, ignore=shutil.ignore_patterns("run"))
-            visitors.append(Visitor(browser, stack.enter_context(serve(checkout, home, options.user))))
+        visitors = [Visitor(browser, server) for server in servers]
         print(f"{'page':34} {'first byte':>13}  {'first paint':>13}  {'thread worked':>13}  ratio")
         for path in options.paths:
             print(compare(*visitors, path, options.visits), flush=True)
+        browser.close()
 
 
 if __name__ == "__main__":

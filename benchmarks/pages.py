@@ -129,23 +129,36 @@ def compare(here: Server, there: Server, path: str, rounds: int) -> str:
     return f"{path:12} {medians[0]:6.1f} ms {medians[1]:6.1f} ms {middle:6.3f} [{low:.3f}, {high:.3f}]"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the comparison of each page."""
+def parser_of_two(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options that name the other checkout, the home and the person."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("paths", nargs="*", default=PATHS, metavar="PATH")
     parser.add_argument("--other", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--user", default="ada")
-    parser.add_argument("--rounds", type=int, default=12)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+@contextmanager
+def serve_both(other: Path, home: Path, user: str) -> Iterator[list[Server]]:
+    """Run the web servers of this checkout and of another one, each on a copy of a home."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         servers = []
-        for name, checkout in (("here", ROOT), ("there", options.other.resolve())):
-            home = shutil.copytree(options.home, folder / name, ignore=shutil.ignore_patterns("run"))
-            servers.append(stack.enter_context(serve(checkout, home, options.user)))
+        for name, checkout in (("here", ROOT), ("there", other.resolve())):
+            copied = shutil.copytree(home, folder / name, ignore=shutil.ignore_patterns("run"))
+            servers.append(stack.enter_context(serve(checkout, copied, user)))
+        yield servers
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the comparison of each page."""
+    parser = parser_of_two(__doc__)
+    parser.add_argument("paths", nargs="*", default=PATHS, metavar="PATH")
+    parser.add_argument("--rounds", type=int, default=12)
+    options = parser.parse_args(arguments)
+    with serve_both(options.other, options.home, options.user) as servers:
         print(f"{'page':12} {'here':>9} {'there':>9}  ratio [quartiles]")
         for path in options.paths:
             print(compare(*servers, path, options.rounds), flush=True)
